@@ -17,16 +17,27 @@ struct lade_box {
     uint64_t src_step, dst_step;
 };
 
-/* The box of `part` on the rank `at` in expert slot `slot` (0 if none). Returns false if the rank
- * takes nothing of it. Does not look at who owns the expert: see lade_box_slots. */
-bool lade_box_of(const struct lade_shell *shell, const struct lade_shell_part *part,
-                 const struct lade_coords *at, uint32_t slot, struct lade_box *box);
+/* The box of `part` on the rank `at` in expert slot `slot` (0 if none). Returns
+ * false if the rank takes nothing of it. Does not look at who owns the expert:
+ * see lade_box_slots. */
+bool lade_box_of(const struct lade_shell *shell,
+                 const struct lade_shell_part *part,
+                 const struct lade_coords *at, uint32_t slot,
+                 struct lade_box *box);
 
-/* The local slots of the rank `at` that hold logical expert `expert` of the parameter: at most
- * `max` are written to `slots`; returns how many there are. For a part without experts: one slot,
- * number 0. */
-uint32_t lade_box_slots(const struct lade_shell *shell, const struct lade_placement *place,
+/* The same for piece number `index` of the part's axis: what all ranks with
+ * that piece take. */
+bool lade_box_piece(const struct lade_shell *shell,
+                    const struct lade_shell_part *part, uint64_t index,
+                    uint32_t slot, struct lade_box *box);
+
+/* The local slots of the rank `at` that hold logical expert `expert` of the
+ * parameter: at most `max` are written to `slots`; returns how many there are.
+ * For a part without experts: one slot, number 0. */
+uint32_t lade_box_slots(const struct lade_shell *shell,
+                        const struct lade_placement *place,
                         const struct lade_shell_part *part, uint32_t expert,
-                        const struct lade_coords *at, uint32_t *slots, uint32_t max);
+                        const struct lade_coords *at, uint32_t *slots,
+                        uint32_t max);
 
 #endif

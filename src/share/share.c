@@ -39,7 +39,8 @@ struct run {
     uint16_t *sends_left;         /* per read duty */
     unsigned char *taken;         /* per take duty */
     uint64_t *told_node;          /* per node: read duty last sent, plus one */
-    uint64_t next_read, next_recv, next_take;
+    uint64_t next_shared, next_direct; /* both walk the reads */
+    uint64_t next_recv, next_take;
     uint64_t reads_flying, reads_done, recvs_done;
     uint64_t read_bytes, moved_bytes;
     uint64_t last_ns;
@@ -183,37 +184,54 @@ static struct lade_read_job job_of(struct run *run, uint64_t index)
     };
 }
 
-/* Submits reads in plan order as far as the engine and the ring take them. */
-static int begin_reads(struct run *run, bool *moved)
+/* What became of one read. */
+enum begun { BEGUN, LATER, BROKEN };
+
+/* Begins read duty `index`: submits it or, after a fault, only serves it. */
+static enum begun begin_read(struct run *run, uint64_t index, bool serve_only,
+                             int *rc)
+{
+    const struct lade_duty *duty = duty_at(&run->ring.reads, index);
+
+    if (!serve_only && !run->failed) {
+        struct lade_read_job job = job_of(run, index);
+        if (job.to != NULL) {
+            if (!run->job->reader->submit(run->reader, &job))
+                return LATER;
+            run->reads_flying++;
+            return BEGUN;
+        }
+        lade_err_set(run->err, LADE_E_INTERNAL,
+                     "stripe %u has no place on rank %d", duty->stripe,
+                     run->job->comm->rank);
+        fail(run);
+    }
+    *rc = finish_read(run, index, false);
+    return *rc == LADE_OK ? BEGUN : BROKEN;
+}
+
+/* Submits the reads of one kind in plan order, as far as the engine, the ring
+ * and the round limit take them. Direct reads need no slot: they may run ahead
+ * of a full ring, by no more rounds than the ring holds. */
+static int begin_reads(struct run *run, bool direct, uint64_t *next,
+                       bool *moved)
 {
     uint32_t limit = round_limit(run);
+    uint32_t ahead = run->ring.done_rounds + 2 * run->ring.plan->segments;
+    int rc = LADE_OK;
 
-    while (run->next_read < run->ring.reads.count) {
-        const struct lade_duty *duty =
-            duty_at(&run->ring.reads, run->next_read);
+    for (; *next < run->ring.reads.count; ++*next) {
+        const struct lade_duty *duty = duty_at(&run->ring.reads, *next);
         uint32_t round = stripe_of(run, duty)->round;
-        bool direct = duty->flag == LADE_NO_SLOT;
-        if (round >= limit || (!direct && !lade_ring_free(&run->ring, round)))
+        if ((duty->flag == LADE_NO_SLOT) != direct)
+            continue;
+        if (round >= limit || (direct && ahead > 0 && round > ahead) ||
+            (!direct && !lade_ring_free(&run->ring, round)))
             return LADE_OK;
-        if (run->failed || limit != UINT32_MAX) { /* serve, but read nothing */
-            int rc = finish_read(run, run->next_read, false);
-            if (rc != LADE_OK)
-                return rc;
-        } else {
-            struct lade_read_job job = job_of(run, run->next_read);
-            if (job.to == NULL) {
-                lade_err_set(run->err, LADE_E_INTERNAL,
-                             "stripe %u has no place on rank %d", duty->stripe,
-                             run->job->comm->rank);
-                fail(run);
-                continue;
-            }
-            if (!run->job->reader->submit(run->reader, &job))
-                return LADE_OK;
-            run->reads_flying++;
-        }
+        enum begun begun = begin_read(run, *next, limit != UINT32_MAX, &rc);
+        if (begun != BEGUN)
+            return rc;
         begin_round(run, round);
-        run->next_read++;
         *moved = true;
     }
     return LADE_OK;
@@ -378,7 +396,7 @@ static bool idle(const struct run *run)
 
 static bool finished(const struct run *run)
 {
-    return idle(run) && run->next_read == run->ring.reads.count &&
+    return idle(run) && run->reads_done == run->ring.reads.count &&
            run->next_recv == run->ring.recvs.count &&
            run->next_take == run->ring.takes.count;
 }
@@ -455,7 +473,8 @@ static int turn(struct run *run, bool *moved)
 
     hear_interrupt(run);
     LADE_TRY(collect_reads(run, moved));
-    LADE_TRY(begin_reads(run, moved));
+    LADE_TRY(begin_reads(run, false, &run->next_shared, moved));
+    LADE_TRY(begin_reads(run, true, &run->next_direct, moved));
     LADE_TRY(begin_recvs(run, moved));
     LADE_TRY(test_messages(run, &run->recvs, received, moved));
     LADE_TRY(test_messages(run, &run->sends, sent, moved));
@@ -600,6 +619,10 @@ int lade_share_run_all(const struct lade_share_job *job,
         rc = loop(&run);
         rc = lade_agree_all(job->comm, "read", err);
     }
+    /* after a lost rank a read may hang for ever, and MPI may still write:
+     * nothing is taken back, the program is about to end */
+    if (job->comm->dead)
+        return rc;
     release(&run);
 out:
     if (own_ring && memory != NULL)

@@ -39,10 +39,12 @@ static int expand_shape(const struct lade_recipe *recipe,
 {
     int rc = LADE_OK;
     struct lade_recipe_tensor *row = &pattern->row;
-    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(pattern->item, "shape");
+    const cJSON *shape =
+        cJSON_GetObjectItemCaseSensitive(pattern->item, "shape");
     const cJSON *dim;
     if (!cJSON_IsArray(shape) || cJSON_GetArraySize(shape) > LADE_MAX_DIMS)
-        return bad(recipe, pattern, "its shape is not a list of at most 8", err);
+        return bad(recipe, pattern, "its shape is not a list of at most 8",
+                   err);
     cJSON_ArrayForEach(dim, shape)
     {
         int64_t value;
@@ -64,8 +66,8 @@ static int add_tensor(struct lade_recipe *recipe, struct pattern *pattern,
     int rc = LADE_OK;
     char name[NAME_LIMIT];
     struct lade_recipe_tensor *row = &pattern->row;
-    LADE_TRY(lade_expr_format(&pattern->scope, pattern->name, name,
-                              sizeof name, err));
+    LADE_TRY(lade_expr_format(&pattern->scope, pattern->name, name, sizeof name,
+                              err));
     for (const char *c = name; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == '"' || *c == '\\' || *c == 0x7f)
             return bad(recipe, pattern,
@@ -76,8 +78,10 @@ static int add_tensor(struct lade_recipe *recipe, struct pattern *pattern,
         return bad(recipe, pattern, "more than 4194304 tensors", err);
     if (!lade_add_u64(recipe->bytes, row->bytes, &recipe->bytes) ||
         recipe->bytes > INT64_MAX)
-        return bad(recipe, pattern, "the checkpoint would pass 2^63 bytes", err);
-    LADE_TRY(lade_pool_add(&recipe->names, name, strlen(name), &row->name, err));
+        return bad(recipe, pattern, "the checkpoint would pass 2^63 bytes",
+                   err);
+    LADE_TRY(
+        lade_pool_add(&recipe->names, name, strlen(name), &row->name, err));
     if (lade_vec_push(&recipe->tensors, row, err) == NULL)
         return LADE_E_MEMORY;
 out:
@@ -94,8 +98,8 @@ static int get_range(const struct lade_recipe *recipe, struct pattern *pattern,
         return bad(recipe, pattern, "a range is not a list of two", err);
     LADE_TRY(lade_expr_value(&pattern->scope, cJSON_GetArrayItem(pair, 0), from,
                              err));
-    LADE_TRY(lade_expr_value(&pattern->scope, cJSON_GetArrayItem(pair, 1), to,
-                             err));
+    LADE_TRY(
+        lade_expr_value(&pattern->scope, cJSON_GetArrayItem(pair, 1), to, err));
     if (*from < 0 || *to > (int64_t)TENSOR_LIMIT)
         return bad(recipe, pattern, "a range leaves 0 .. 4194304", err);
 out:
@@ -161,11 +165,11 @@ static int expand_pattern(struct lade_recipe *recipe, struct pattern *pattern,
                           lade_err *err)
 {
     const cJSON *item = pattern->item;
-    const char *dtype = cJSON_GetStringValue(
-        cJSON_GetObjectItemCaseSensitive(item, "dtype"));
+    const char *dtype =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "dtype"));
     const cJSON *fill = cJSON_GetObjectItemCaseSensitive(item, "fill");
-    pattern->name = cJSON_GetStringValue(
-        cJSON_GetObjectItemCaseSensitive(item, "name"));
+    pattern->name =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
     if (pattern->name == NULL)
         return lade_err_set(err, LADE_E_CHECKPOINT,
                             "model file %s: tensors[%u] has no name",
@@ -210,8 +214,7 @@ static int expand(struct lade_recipe *recipe, lade_err *err)
     uint32_t n = 0;
     const cJSON *config =
         cJSON_GetObjectItemCaseSensitive(recipe->model, "config");
-    const cJSON *text =
-        cJSON_GetObjectItemCaseSensitive(config, "text_config");
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(config, "text_config");
     const cJSON *let = cJSON_GetObjectItemCaseSensitive(recipe->model, "let");
     const cJSON *tensors =
         cJSON_GetObjectItemCaseSensitive(recipe->model, "tensors");
@@ -383,9 +386,9 @@ int lade_recipe_set(cJSON *object, const char *key, cJSON *value,
             object = found;
             continue;
         }
-        if (found != NULL ? cJSON_ReplaceItemInObjectCaseSensitive(object, part,
-                                                                   value)
-                          : cJSON_AddItemToObject(object, part, value))
+        if (found != NULL
+                ? cJSON_ReplaceItemInObjectCaseSensitive(object, part, value)
+                : cJSON_AddItemToObject(object, part, value))
             return LADE_OK;
         break;
     }

@@ -45,8 +45,7 @@ lade_recipe_at(const struct lade_recipe *recipe, uint64_t i)
 }
 
 /* A key of the model file, or of the preset that helps it out; NULL if none. */
-const cJSON *lade_recipe_key(const struct lade_recipe *recipe,
-                             const char *key);
+const cJSON *lade_recipe_key(const struct lade_recipe *recipe, const char *key);
 
 /* Sets a dotted key of an object; takes `value` over, also on failure. */
 int lade_recipe_set(cJSON *object, const char *key, cJSON *value,

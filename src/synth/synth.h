@@ -40,7 +40,7 @@ struct lade_synth_wish {
 };
 
 struct lade_synth_report {
-    uint32_t files;      /* weight files */
+    uint32_t files; /* weight files */
     uint64_t tensors;
     uint64_t bytes;      /* of tensors */
     uint64_t file_bytes; /* weight files with their headers */
@@ -49,7 +49,8 @@ struct lade_synth_report {
 };
 
 /* Writes the checkpoint. Files get their names only when all of them are
- * complete and synced; config.json comes last. LADE_E_USAGE: unknown preset, bad
+ * complete and synced; config.json comes last. LADE_E_USAGE: unknown preset,
+ * bad
  * --set, `out` holds safetensors files or config.json and force is off (with
  * force those that are not overwritten are removed); LADE_E_CHECKPOINT: a fault
  * of the model file; LADE_E_IO: the disk. *report only on success. */

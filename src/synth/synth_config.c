@@ -13,8 +13,7 @@ static int add_defaults(cJSON *object, const cJSON *defaults, lade_err *err)
     const cJSON *item;
     cJSON_ArrayForEach(item, defaults)
     {
-        cJSON *found =
-            cJSON_GetObjectItemCaseSensitive(object, item->string);
+        cJSON *found = cJSON_GetObjectItemCaseSensitive(object, item->string);
         if (found == NULL) {
             cJSON *copy = cJSON_Duplicate(item, true);
             if (copy == NULL ||
@@ -36,22 +35,21 @@ static int add_defaults(cJSON *object, const cJSON *defaults, lade_err *err)
 static int take_other(cJSON *config, cJSON **other, char *name, size_t size,
                       lade_err *err)
 {
-    const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
-        config, "quantization_config_file"));
+    const char *file = cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(config, "quantization_config_file"));
     if (file == NULL)
         return LADE_OK;
     const size_t length = strlen(file);
     if (length < 6 || length >= size || file[0] == '.' ||
-        strchr(file, '/') != NULL ||
-        strcmp(file + length - 5, ".json") != 0 ||
+        strchr(file, '/') != NULL || strcmp(file + length - 5, ".json") != 0 ||
         strcmp(file, "config.json") == 0)
         return lade_err_set(err, LADE_E_CHECKPOINT,
                             "quantization_config_file %s: needs the name of a "
                             ".json file beside config.json",
                             file);
     memcpy(name, file, length + 1);
-    *other = cJSON_DetachItemFromObjectCaseSensitive(config,
-                                                     "quantization_config");
+    *other =
+        cJSON_DetachItemFromObjectCaseSensitive(config, "quantization_config");
     cJSON_DeleteItemFromObjectCaseSensitive(config, "quantization_config_file");
     return *other != NULL
                ? LADE_OK
@@ -71,8 +69,8 @@ int lade_recipe_config(const struct lade_recipe *recipe, cJSON **config,
         cJSON_GetObjectItemCaseSensitive(recipe->model, "config"), true);
     if (made == NULL)
         return lade_err_set(err, LADE_E_MEMORY, "config.json: out of memory");
-    LADE_TRY(add_defaults(made, lade_recipe_key(recipe, "config_defaults"),
-                          err));
+    LADE_TRY(
+        add_defaults(made, lade_recipe_key(recipe, "config_defaults"), err));
     LADE_TRY(take_other(made, &apart, other_name, size, err));
     *config = made;
     *other = apart;

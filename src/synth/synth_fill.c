@@ -14,9 +14,15 @@
 /* Elements made at once where the target is not aligned. */
 #define CHUNK 512
 
-static const char *const positive_ends[] = {
-    "scale",   "scale_inv", "scales",  "weight_scale_2", "weight_global_scale",
-    "input_global_scale",   "k_scale", "v_scale",        "kv_scale"};
+static const char *const positive_ends[] = {"scale",
+                                            "scale_inv",
+                                            "scales",
+                                            "weight_scale_2",
+                                            "weight_global_scale",
+                                            "input_global_scale",
+                                            "k_scale",
+                                            "v_scale",
+                                            "kv_scale"};
 
 static inline uint64_t mix(uint64_t z)
 {
@@ -60,9 +66,9 @@ static inline uint64_t draw(uint64_t start, uint64_t i)
         type *to = out;                                                        \
         for (uint64_t i = 0; i < count; i++) {                                 \
             uint64_t r = draw(start, first + i);                               \
-            to[i] = (type)((at.base + (r >> 40 & 7)) << at.mantissa |          \
-                           (r >> at.shift & fraction) |                        \
-                           (r >> (63 - top) & sign));                          \
+            to[i] =                                                            \
+                (type)((at.base + (r >> 40 & 7)) << at.mantissa |              \
+                       (r >> at.shift & fraction) | (r >> (63 - top) & sign)); \
         }                                                                      \
     } while (0)
 
@@ -164,8 +170,8 @@ static void make_apart(const struct lade_fill *fill, uint64_t first,
 {
     uint64_t room[CHUNK];
     const uint64_t skip = first % fill->size;
-    make(fill, first / fill->size,
-         (skip + count + fill->size - 1) / fill->size, room);
+    make(fill, first / fill->size, (skip + count + fill->size - 1) / fill->size,
+         room);
     memcpy(out, (char *)room + skip, count);
 }
 
@@ -183,7 +189,8 @@ void lade_fill_bytes(const struct lade_fill *fill, uint64_t first,
         } else {
             /* an element that begins or ends outside comes alone, so that what
              * follows it is aligned if it can be */
-            if (first % fill->size != 0 && now > fill->size - first % fill->size)
+            if (first % fill->size != 0 &&
+                now > fill->size - first % fill->size)
                 now = fill->size - first % fill->size;
             if (now > most)
                 now = most - most % fill->size;
@@ -291,7 +298,8 @@ int lade_fill_init(struct lade_fill *fill, const char *name,
                    uint64_t seed, lade_err *err)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    struct lade_fill made = {.dtype = dtype, .size = lade_dtype_bits(dtype) / 8};
+    struct lade_fill made = {.dtype = dtype,
+                             .size = lade_dtype_bits(dtype) / 8};
     if (made.size == 0)
         return lade_err_set(err, LADE_E_CHECKPOINT,
                             "%s: lade-fill-1 has no values for dtype %s", name,

@@ -25,8 +25,8 @@ enum lade_fill_kind {
 struct lade_fill {
     enum lade_dtype dtype;
     enum lade_fill_kind kind;
-    unsigned size;     /* bytes of an element */
-    uint64_t start;    /* s */
+    unsigned size;  /* bytes of an element */
+    uint64_t start; /* s */
     bool positive;
     uint64_t value[2]; /* divisor, constant's bits, or the pair */
 };

@@ -7,9 +7,7 @@ if [ $# -ne 1 ] || [ -z "${LADE:-}" ]; then
     echo "usage: LADE=PROGRAM real.sh DIR"
     exit 2
 fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_mpi_yield_when_idle=1
+. "$here/../../cluster/environment.sh"
 cache=${LADE_CACHE:-$1}
 checkpoint=$cache/smollm2-135m
 bad=0

@@ -1,3 +1,5 @@
 lade_unit(unpack ROOMS kernels)
 lade_unit(box ROOMS plan)
 lade_unit(plan ROOMS plan)
+lade_unit(check ROOMS check)
+lade_unit(target ROOMS load)

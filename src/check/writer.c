@@ -90,3 +90,5 @@ const char *lade_size_text(uint64_t bytes, char *out, size_t size)
     snprintf(out, size, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
     return out;
 }
+
+void lade_text_free(char *text) { cJSON_free(text); }

@@ -75,8 +75,7 @@ bool lade_dtype_is_float(enum lade_dtype dtype)
     return dtype < LADE_DTYPES && table[dtype].is_float;
 }
 
-bool lade_dtype_bytes(enum lade_dtype dtype, uint64_t elements,
-                      uint64_t *bytes)
+bool lade_dtype_bytes(enum lade_dtype dtype, uint64_t elements, uint64_t *bytes)
 {
     unsigned bits = lade_dtype_bits(dtype);
 
@@ -110,8 +109,7 @@ const char *lade_shape_text(const uint64_t *shape, int ndim, char *out,
     out[0] = 0;
     for (int d = 0; d <= ndim && used + 1 < size; d++) {
         int n = d < ndim ? snprintf(out + used, size - used, "%s%llu",
-                                    d ? "," : "[",
-                                    (unsigned long long)shape[d])
+                                    d ? "," : "[", (unsigned long long)shape[d])
                          : snprintf(out + used, size - used, "%s",
                                     ndim ? "]" : "[]");
         used += n > 0 ? (size_t)n : 0;

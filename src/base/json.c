@@ -402,8 +402,8 @@ int lade_json_read(const char *path, uint64_t limit, cJSON **root,
     if (text == NULL)
         LADE_TRY(LADE_E_MEMORY);
     LADE_TRY(read_whole(fd, path, text, (size_t)st.st_size, err));
-    LADE_TRY(lade_json_parse(text, (size_t)st.st_size, path,
-                             LADE_E_CHECKPOINT, root, err));
+    LADE_TRY(lade_json_parse(text, (size_t)st.st_size, path, LADE_E_CHECKPOINT,
+                             root, err));
 out:
     lade_free(NULL, text);
     if (fd >= 0)
@@ -428,4 +428,69 @@ bool lade_json_u64(const cJSON *item, uint64_t *value)
         return false;
     *value = (uint64_t)number;
     return true;
+}
+
+/* ---- writing ---- */
+
+static int write_whole(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text += n;
+        length -= (size_t)n;
+    }
+    return fsync(fd);
+}
+
+/* Makes the new name durable; a folder that cannot be synced is no failure. */
+static void sync_folder(const char *path)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, sizeof(folder), "%.*s",
+             slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+int lade_write_file(const char *path, const char *text, size_t length,
+                    bool force, lade_err *err)
+{
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    int rc = LADE_OK;
+
+    if (n < 0 || (size_t)n >= sizeof(temporary))
+        return lade_err_set(err, LADE_E_USAGE, "%.200s...: name too long",
+                            path);
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return lade_err_set(err, LADE_E_IO, "%s: %s", path, strerror(errno));
+    bool written = fchmod(fd, 0644) == 0 && write_whole(fd, text, length) == 0;
+    int why = errno;
+    if (close(fd) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (!written)
+        rc = lade_err_set(err, LADE_E_IO, "%s: %s", path, strerror(why));
+    else if (!force && link(temporary, path) != 0)
+        rc = errno == EEXIST ? lade_err_set(err, LADE_E_USAGE,
+                                            "%s exists; use --force", path)
+                             : lade_err_set(err, LADE_E_IO, "%s: %s", path,
+                                            strerror(errno));
+    else if (force && rename(temporary, path) != 0)
+        rc = lade_err_set(err, LADE_E_IO, "%s: %s", path, strerror(errno));
+    if (rc != LADE_OK || !force)
+        unlink(temporary);
+    sync_folder(path);
+    return rc;
 }

@@ -40,7 +40,10 @@ struct lade_mem *lade_mem_new(void)
     return calloc(1, sizeof(struct lade_mem));
 }
 
-void lade_mem_free(struct lade_mem *mem) { free(mem); }
+void lade_mem_free(struct lade_mem *mem)
+{
+    free(mem);
+}
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
@@ -328,4 +331,7 @@ const char *lade_pool_get(const struct lade_pool *pool, uint32_t offset)
     return (const char *)pool->chars.data + offset;
 }
 
-void lade_pool_fini(struct lade_pool *pool) { lade_vec_fini(&pool->chars); }
+void lade_pool_fini(struct lade_pool *pool)
+{
+    lade_vec_fini(&pool->chars);
+}

@@ -33,7 +33,10 @@ const char *lade_status_name(int status)
     return "INTERNAL";
 }
 
-const char *lade_version(void) { return LADE_VERSION; }
+const char *lade_version(void)
+{
+    return LADE_VERSION;
+}
 
 int lade_err_set(lade_err *err, int status, const char *fmt, ...)
 {

@@ -1,113 +1,155 @@
 /*
- * In: what happens. Out: lines on stderr, one write each; warnings are kept.
+ * In: what happened. Out: whole lines on stderr, each by one write, so that
+ * lines of several ranks and threads do not mix; and the list of warnings.
  */
 #include "base/log.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 
-#define MAX_WARNINGS 1000
-#define LINE 1200
+#define MOST_WARNINGS 1000
+#define LINE 1536
+#define TEXT 1024
 
 static struct {
-    pthread_mutex_t lock;
-    enum lade_level level;
-    int rank, ranks, warnings;
+    _Atomic int level, rank, ranks;
+    pthread_mutex_t lock; /* node and warnings */
     char node[64];
-    char *kept[MAX_WARNINGS];
-} self = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .level = LADE_LOG_WARN, .ranks = 1};
+    char *warnings[MOST_WARNINGS];
+    int count;
+} state = {LADE_LOG_WARN, 0, 1, PTHREAD_MUTEX_INITIALIZER, "", {NULL}, 0};
 
 void lade_log_setup(enum lade_level level, int rank, int ranks,
                     const char *node)
 {
-    self.level = level;
-    self.rank = rank;
-    self.ranks = ranks;
-    snprintf(self.node, sizeof(self.node), "%s", node ? node : "");
+    atomic_store(&state.level, (int)level);
+    atomic_store(&state.rank, rank);
+    atomic_store(&state.ranks, ranks);
+    pthread_mutex_lock(&state.lock);
+    snprintf(state.node, sizeof(state.node), "%s", node ? node : "");
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* Does this rank speak at all at that level? */
+static bool speaks(enum lade_level level)
+{
+    return atomic_load(&state.rank) == 0 || level == LADE_LOG_ERROR ||
+           level >= LADE_LOG_DEBUG;
 }
 
 bool lade_log_on(enum lade_level level)
 {
-    return level <= self.level && (self.rank == 0 || level >= LADE_LOG_DEBUG);
+    return (int)level <= atomic_load(&state.level) && speaks(level);
 }
 
-/* Ends the line and writes it in one piece. */
-static void put(char line[LINE])
+/* A log that cannot be written has nobody to tell. */
+static void put_line(char *line, int length)
 {
-    size_t length = strlen(line);
+    size_t size = length < 0 ? 0 : (size_t)length;
 
-    if (length > LINE - 2)
-        length = LINE - 2;
-    line[length++] = '\n';
-    while (length > 0) {
-        ssize_t n = write(STDERR_FILENO, line, length);
+    if (size > LINE - 2)
+        size = LINE - 2;
+    line[size++] = '\n';
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(STDERR_FILENO, line + done, size - done);
         if (n <= 0)
             return;
-        line += n;
-        length -= (size_t)n;
+        done += (size_t)n;
     }
 }
 
 void lade_log(enum lade_level level, const char *gate, const char *fmt, ...)
 {
-    char line[LINE];
+    char text[TEXT], line[LINE], node[64];
     va_list args;
 
     if (!lade_log_on(level))
         return;
-    int n = snprintf(line, sizeof(line),
-                     "lade %s rank %d/%d %s%s%s: ", LADE_VERSION, self.rank,
-                     self.ranks, self.node, self.node[0] ? " " : "", gate);
-    size_t used = n > 0 && n < LINE ? (size_t)n : 0;
     va_start(args, fmt);
-    vsnprintf(line + used, sizeof(line) - used, fmt, args);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    put(line);
+    lade_text_clean(text);
+    pthread_mutex_lock(&state.lock);
+    memcpy(node, state.node, sizeof(node));
+    pthread_mutex_unlock(&state.lock);
+    put_line(line, snprintf(line, sizeof(line), "lade %s rank %d/%d%s%s %s: %s",
+                            LADE_VERSION, atomic_load(&state.rank),
+                            atomic_load(&state.ranks), node[0] ? " " : "", node,
+                            gate, text));
+}
+
+static bool known(const char *text)
+{
+    for (int i = 0; i < state.count; i++)
+        if (strcmp(state.warnings[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* With the lock held. Returns the text if it is new, else NULL. The last place
+ * in the list tells that there were more. */
+static const char *keep(const char *text)
+{
+    if (state.count == MOST_WARNINGS || known(text))
+        return NULL;
+    if (state.count == MOST_WARNINGS - 1)
+        text = "there are more warnings than 1000; the rest is not shown";
+    char *copy = lade_alloc(NULL, LADE_TAG_TEMP, strlen(text) + 1, NULL);
+    if (copy == NULL)
+        return text; /* shown at least */
+    memcpy(copy, text, strlen(text) + 1);
+    state.warnings[state.count++] = copy;
+    return copy;
 }
 
 void lade_warn(const char *fmt, ...)
 {
-    char line[LINE], text[LINE - 32];
+    char text[TEXT], line[LINE];
     va_list args;
+    int length = -1;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    pthread_mutex_lock(&self.lock);
-    if (self.warnings < MAX_WARNINGS) {
-        size_t size = strlen(text) + 1;
-        char *copy = lade_alloc(NULL, LADE_TAG_TEMP, size, NULL);
-        if (copy != NULL) {
-            memcpy(copy, text, size);
-            self.kept[self.warnings++] = copy;
-        }
-    }
-    pthread_mutex_unlock(&self.lock);
-    if (!lade_log_on(LADE_LOG_WARN))
-        return;
-    snprintf(line, sizeof(line), "lade: warning: %s", text);
-    put(line);
+    lade_text_clean(text);
+    pthread_mutex_lock(&state.lock);
+    const char *fresh = keep(text);
+    if (fresh != NULL)
+        length = snprintf(line, sizeof(line), "lade: warning: %s", fresh);
+    pthread_mutex_unlock(&state.lock);
+    if (length >= 0 && lade_log_on(LADE_LOG_WARN))
+        put_line(line, length);
 }
 
 int lade_warn_count(void)
 {
-    return self.warnings;
+    pthread_mutex_lock(&state.lock);
+    int count = state.count;
+    pthread_mutex_unlock(&state.lock);
+    return count;
 }
 
 const char *lade_warn_get(int index)
 {
-    return index >= 0 && index < self.warnings ? self.kept[index] : NULL;
+    const char *text = NULL;
+
+    pthread_mutex_lock(&state.lock);
+    if (index >= 0 && index < state.count)
+        text = state.warnings[index];
+    pthread_mutex_unlock(&state.lock);
+    return text;
 }
 
 void lade_warn_reset(void)
 {
-    pthread_mutex_lock(&self.lock);
-    while (self.warnings > 0)
-        lade_free(NULL, self.kept[--self.warnings]);
-    pthread_mutex_unlock(&self.lock);
+    pthread_mutex_lock(&state.lock);
+    for (int i = 0; i < state.count; i++)
+        lade_free(NULL, state.warnings[i]);
+    state.count = 0;
+    pthread_mutex_unlock(&state.lock);
 }

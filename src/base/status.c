@@ -38,6 +38,38 @@ const char *lade_version(void)
     return LADE_VERSION;
 }
 
+/* Bytes of the well-formed UTF-8 character at p, 0 if there is none. */
+static size_t utf8_length(const unsigned char *p)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    size_t more = p[0] >= 0xf0 ? 3 : p[0] >= 0xe0 ? 2 : 1;
+    uint32_t value = p[0] & (0x3fu >> more);
+
+    if (p[0] < 0xc2 || p[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i <= more; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0; /* stops at the terminating zero, too */
+        value = value << 6 | (p[i] & 0x3fu);
+    }
+    if (value < least[more] || value > 0x10ffff || value < 0xa0 ||
+        (value >= 0xd800 && value <= 0xdfff))
+        return 0;
+    return more + 1;
+}
+
+void lade_text_clean(char *text)
+{
+    unsigned char *p = (unsigned char *)text;
+
+    while (*p) {
+        size_t length = *p >= 0x80 ? utf8_length(p) : *p >= 0x20 && *p != 0x7f;
+        if (length == 0)
+            *p = '?';
+        p += length ? length : 1;
+    }
+}
+
 int lade_err_set(lade_err *err, int status, const char *fmt, ...)
 {
     va_list args;
@@ -48,9 +80,7 @@ int lade_err_set(lade_err *err, int status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    lade_text_clean(err->text);
     return status;
 }
 

@@ -20,6 +20,10 @@
 int lade_err_set(lade_err *err, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Makes text fit for one line of a terminal, a log and a JSON file: control
+ * characters and what is not UTF-8 become '?'. In place, same length. */
+void lade_text_clean(char *text);
+
 /* Writes "lade: error[NAME] rank 3 (node n1) gate: text" into out. */
 void lade_err_line(const lade_err *err, char *out, size_t size);
 

@@ -7,6 +7,7 @@
  */
 #include "synth/recipe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"

@@ -4,6 +4,7 @@
  */
 #include "synth/synth.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -212,12 +213,14 @@ static int check_room(const struct job *job, lade_err *err)
                         (unsigned long long)room);
 }
 
+/* Two for each processor: one makes a block while the other waits for the
+ * disk. */
 static unsigned choose_threads(const struct lade_synth_wish *wish)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (wish->threads > 0)
         return wish->threads;
-    return cpus < 1 ? 1 : cpus > 8 ? 8 : (unsigned)cpus;
+    return cpus < 1 ? 2 : cpus > 8 ? 16 : 2 * (unsigned)cpus;
 }
 
 static int write_all(struct job *job, const cJSON *config, const cJSON *other,

@@ -34,7 +34,7 @@ struct lade_synth_wish {
     int set_count;
     enum lade_synth_fill fill;
     uint64_t seed;
-    unsigned threads; /* 0: one per processor, at most 8 */
+    unsigned threads; /* 0: two per processor, at most 16 */
     bool tiny;
     bool force; /* replace the checkpoint that `out` holds */
 };

@@ -88,7 +88,7 @@ static void make_bytes(const struct lade_fill *fill, uint64_t first,
                        uint64_t count, uint8_t *out)
 {
     const uint64_t start = fill->start;
-    const unsigned keep = fill->positive ? 0x7f : 0xff;
+    const int keep = fill->positive ? 0x7f : 0xff;
     for (uint64_t i = 0; i < count; i++)
         out[i] = (uint8_t)draw(start, first + i);
     switch (fill->dtype) {

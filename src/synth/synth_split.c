@@ -8,6 +8,7 @@
  * each layer its file or two; inside a file tensors lie by descending element
  * size, then by name, as the safetensors writer puts them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

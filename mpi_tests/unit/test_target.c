@@ -92,7 +92,7 @@ static void test_cells(void **state)
     struct small_world w;
     struct lade_target target = {0};
     uint64_t at[SMALL_PARAMS] = {0, 4096, 8192, 12288, 16384};
-    char base[8];
+    static char base[20000];
 
     (void)state;
     assert_true(small_world_make(&w));

@@ -101,7 +101,7 @@ const struct lade_option cli_table[] = {
     CHOICE("device", "D", LAYOUT, device, devices, "auto",
            "where parameters go: auto, host, cuda or null (nowhere)"),
     CHOICE("until", "STATE", CLI_LOAD, until, untils, "processed",
-           "stop when loaded, or when processed (default)"),
+           "stop when loaded or processed"),
     {"timeout", 0, "SEC", "longest wait without progress", LADE_OPT_SECONDS,
      CLI_LOAD, AT(timeout), 0, 0, NULL, "300"},
     /* what is told */

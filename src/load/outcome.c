@@ -299,8 +299,3 @@ out:
     lade_writer_fini(&file);
     return rc;
 }
-
-void lade_text_free(char *text)
-{
-    cJSON_free(text);
-}

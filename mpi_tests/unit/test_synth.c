@@ -464,7 +464,8 @@ static void test_bad_wishes(void **state)
         {"a..b=1", LADE_E_USAGE, "no object"},
         {"vocab_size=\"many\"", LADE_E_CHECKPOINT, "whole number"},
         {"vocab_size=-1", LADE_E_CHECKPOINT, "negative"},
-        {"vocab_size=9007199254740992", LADE_E_CHECKPOINT, "2^63"},
+        {"vocab_size=9007199254740992", LADE_E_CHECKPOINT, "64 bits"},
+        {"vocab_size=1125899906842624", LADE_E_CHECKPOINT, "2^63"},
         {"num_hidden_layers=99999999", LADE_E_CHECKPOINT, "4194304"},
     };
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {

@@ -23,13 +23,13 @@ struct lade_request {
 struct lade_comm_ops {
     const char *name;
     unsigned version; /* LADE_COMM_VERSION */
-    int (*send)(void *ctx, const void *buf, size_t bytes, int to, int tag, struct lade_request *req,
-                lade_err *err);
-    int (*recv)(void *ctx, void *buf, size_t bytes, int from, int tag, struct lade_request *req,
-                lade_err *err);
+    int (*send)(void *ctx, const void *buf, size_t bytes, int to, int tag,
+                struct lade_request *req, lade_err *err);
+    int (*recv)(void *ctx, void *buf, size_t bytes, int from, int tag,
+                struct lade_request *req, lade_err *err);
     /* in place: root's bytes to all */
-    int (*bcast)(void *ctx, void *buf, size_t bytes, int root, struct lade_request *req,
-                 lade_err *err);
+    int (*bcast)(void *ctx, void *buf, size_t bytes, int root,
+                 struct lade_request *req, lade_err *err);
     /* equal sizes; `all` has ranks * bytes */
     int (*allgather)(void *ctx, const void *mine, void *all, size_t bytes,
                      struct lade_request *req, lade_err *err);
@@ -46,73 +46,89 @@ struct lade_comm {
     const struct lade_comm_ops *ops;
     void *ctx;
     int rank, size;
-    double timeout_s;      /* longest wait of a collective */
-    bool dead;             /* a deadline passed: nothing may be sent any more */
-    char description[96];  /* "Open MPI 4.1.4", "self" */
+    double timeout_s;     /* longest wait of a collective */
+    bool dead;            /* a deadline passed: nothing may be sent any more */
+    char description[96]; /* "Open MPI 4.1.4", "self" */
 };
 
 /* Tags of point-to-point messages, by room. */
-enum lade_message { LADE_MSG_GATHER = 1, LADE_MSG_SPREAD, LADE_MSG_HEALTH, LADE_MSG_STRIPES = 1000 };
-#define LADE_MSG_STRIPES_COUNT 30000 /* MPI guarantees tags up to 32767 only */
+enum lade_message {
+    LADE_MSG_GATHER = 1,
+    LADE_MSG_SPREAD,
+    LADE_MSG_HEALTH,
+    LADE_MSG_ROLL,
+    LADE_MSG_STRIPES = 1000
+};
+#define LADE_MSG_STRIPES_COUNT 30000 /* MPI guarantees tags up to 32767 only   \
+                                      */
 
 /* One rank, no MPI. */
 struct lade_comm *lade_comm_self_new(lade_err *err);
 void lade_comm_free(struct lade_comm *comm);
 
-/* Waits for `req` with growing sleep (50 us .. 2 ms) up to comm->timeout_s; on the deadline fills
- * *err with LADE_E_TIMEOUT ("<gate>: ..."), marks the comm dead. */
-int lade_comm_wait(struct lade_comm *comm, struct lade_request *req, const char *gate,
-                   lade_err *err);
+/* Waits for `req` with growing sleep (50 us .. 2 ms) up to comm->timeout_s; on
+ * the deadline fills *err with LADE_E_TIMEOUT ("<gate>: ..."), marks the comm
+ * dead. */
+int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
+                   const char *gate, lade_err *err);
 
-/* The agreement after each gate. Every rank passes its own *err (status 0 if fine). Afterwards all
- * ranks hold the same *err: status 0, or the error of the lowest failing rank, where TIMEOUT and MPI
- * yield to any other. err->rank, node and gate are filled for the loser. Returns err->status.
- * When a rank does not arrive within the deadline the others get LADE_E_TIMEOUT naming the gate;
+/* The agreement after each gate. Every rank passes its own *err (status 0 if
+ * fine). Afterwards all ranks hold the same *err: status 0, or the error of the
+ * lowest failing rank, where TIMEOUT and MPI yield to any other. err->rank,
+ * node and gate are filled for the loser. Returns err->status. When a rank does
+ * not arrive within the deadline the others get LADE_E_TIMEOUT naming the gate;
  * then comm->dead is set and only the program may end the job. */
 int lade_agree_all(struct lade_comm *comm, const char *gate, lade_err *err);
 
-int lade_comm_bcast_all(struct lade_comm *comm, void *buf, uint64_t bytes, int root,
-                        const char *gate, lade_err *err); /* pieces below 1 GiB */
-int lade_comm_allgather_all(struct lade_comm *comm, const void *mine, void *all, size_t bytes,
-                            const char *gate, lade_err *err);
-/* Every rank contributes `bytes` (may differ); rank `root` gets them one after the other in rank
- * order in *all (tag TEMP, lade_free) with sizes[rank] and starts; other ranks get NULL. */
-int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem, const void *mine,
-                         uint64_t bytes, int root, char **all, uint64_t *sizes, const char *gate,
-                         lade_err *err);
-/* Copies a block from rank 0 to the listed ranks (first of each node) along a binomial tree:
- * ranks[0] == 0. Called by all; ranks not listed return at once. Receivers get *block allocated
- * with tag CATALOGUE. *size is known to all on return. */
-int lade_comm_spread_all(struct lade_comm *comm, struct lade_mem *mem, void **block,
-                         uint64_t *size, const int *ranks, int count, const char *gate,
-                         lade_err *err);
+int lade_comm_bcast_all(struct lade_comm *comm, void *buf, uint64_t bytes,
+                        int root, const char *gate,
+                        lade_err *err); /* pieces below 1 GiB */
+int lade_comm_allgather_all(struct lade_comm *comm, const void *mine, void *all,
+                            size_t bytes, const char *gate, lade_err *err);
+/* Every rank contributes `bytes` (may differ); rank `root` gets them one after
+ * the other in rank order in *all (tag TEMP, lade_free) with sizes[rank] and
+ * starts; other ranks get NULL. */
+int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
+                         const void *mine, uint64_t bytes, int root, char **all,
+                         uint64_t *sizes, const char *gate, lade_err *err);
+/* Copies a block from rank 0 to the listed ranks (first of each node) along a
+ * binomial tree: ranks[0] == 0. Called by all; ranks not listed return at once.
+ * Receivers get *block allocated with tag CATALOGUE. *size is known to all on
+ * return. */
+int lade_comm_spread_all(struct lade_comm *comm, struct lade_mem *mem,
+                         void **block, uint64_t *size, const int *ranks,
+                         int count, const char *gate, lade_err *err);
 
 /* The ranks of one node, and what they share. */
 struct lade_node {
-    int index;        /* of this rank's node, nodes numbered by their first rank */
+    int index; /* of this rank's node, nodes numbered by their first rank */
     int nodes;
-    int local, locals;/* this rank's place on its node, and the ranks there */
-    int first;        /* world rank of the node's first rank */
-    int *node_of;     /* [size] */
-    int *firsts;      /* [nodes] */
+    int local, locals; /* this rank's place on its node, and the ranks there */
+    int first;         /* world rank of the node's first rank */
+    int *node_of;      /* [size] */
+    int *firsts;       /* [nodes] */
     struct lade_mem *mem;
 };
 
-/* Groups ranks by lade_host_key; with split > 0 instead into `split` nodes in blocks (for tests and
- * for one machine with several memory domains). */
+/* Groups ranks by lade_host_key; with split > 0 instead into `split` nodes in
+ * blocks (for tests and for one machine with several memory domains). */
 int lade_node_find_all(struct lade_comm *comm, struct lade_mem *mem, int split,
                        struct lade_node *node, lade_err *err);
 void lade_node_fini(struct lade_node *node);
 
-/* Memory of `size` bytes shared by the node's ranks, made by its first rank. writable for all. */
+/* Memory of `size` bytes shared by the node's ranks, made by its first rank.
+ * writable for all. */
 struct lade_shm;
-int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node, enum lade_tag tag,
-                      uint64_t size, struct lade_shm *shm, const char *gate, lade_err *err);
-/* Publishes a product: the first rank of each node passes its blob (allocated, any tag), everyone
- * else NULL. Afterwards *product points to one read-only copy per node and the private one is
- * freed. With one rank on the node the private blob is kept as it is. *shm is for detaching. */
-int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node, void *blob,
-                          const void **product, struct lade_shm *shm, const char *gate,
+int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node,
+                      enum lade_tag tag, uint64_t size, struct lade_shm *shm,
+                      const char *gate, lade_err *err);
+/* Publishes a product: the first rank of each node passes its blob (allocated,
+ * any tag), everyone else NULL. Afterwards *product points to one read-only
+ * copy per node and the private one is freed. With one rank on the node the
+ * private blob is kept as it is. *shm is for detaching. */
+int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node,
+                          void *blob, const void **product,
+                          struct lade_shm *shm, const char *gate,
                           lade_err *err);
 
 #endif

@@ -1,0 +1,313 @@
+/*
+ * In: bytes and statuses of one rank. Out: the same on all ranks. Nothing here
+ * waits inside the back-end: operations start, are tested, and have a deadline.
+ */
+#include "comm/comm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/host.h"
+
+#define PIECE (UINT64_C(512) << 20) /* of long messages */
+#define SPIN_NS UINT64_C(50000)
+#define SLEEP_MAX_US 2000u
+#define ROLL_CALL_NS UINT64_C(1000000000)
+
+static int dead(const char *gate, lade_err *err)
+{
+    return lade_err_set(err, LADE_E_TIMEOUT,
+                        "%s: an earlier deadline passed; ranks are lost", gate);
+}
+
+/* One turn of a wait: yields at first, then sleeps longer and longer. */
+static void rest(uint64_t waited_ns, unsigned *sleep_us)
+{
+    if (waited_ns < SPIN_NS) {
+        sched_yield();
+        return;
+    }
+    lade_sleep_us(*sleep_us);
+    if (*sleep_us < SLEEP_MAX_US)
+        *sleep_us *= 2;
+}
+
+/* Tests until done or `limit_ns` have passed; *done says which. */
+static int poll_for(struct lade_comm *comm, struct lade_request *req,
+                    uint64_t limit_ns, bool *done, lade_err *err)
+{
+    uint64_t start = lade_now_ns(), waited = 0;
+    unsigned sleep_us = 50;
+
+    *done = !req->active;
+    while (!*done) {
+        int rc = comm->ops->test(comm->ctx, req, done, err);
+        if (rc != LADE_OK)
+            return rc;
+        if (*done)
+            break;
+        waited = lade_now_ns() - start;
+        if (waited > limit_ns)
+            break;
+        rest(waited, &sleep_us);
+    }
+    return LADE_OK;
+}
+
+static uint64_t limit_of(const struct lade_comm *comm)
+{
+    return (uint64_t)(comm->timeout_s * 1e9);
+}
+
+int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
+                   const char *gate, lade_err *err)
+{
+    bool done;
+
+    if (comm->dead)
+        return dead(gate, err);
+    int rc = poll_for(comm, req, limit_of(comm), &done, err);
+    if (rc != LADE_OK || done)
+        return rc;
+    comm->dead = true;
+    return lade_err_set(err, LADE_E_TIMEOUT,
+                        "%s: %.0f s without an answer (--timeout)", gate,
+                        comm->timeout_s);
+}
+
+/* ---- agreement ---- */
+
+/* After a deadline: who is here tells rank 0, which lists the others. */
+static void roll_call(struct lade_comm *comm, char *missing, size_t size)
+{
+    int64_t here = comm->rank;
+    bool done;
+    size_t used = 0;
+    int count = 0;
+
+    if (comm->rank != 0) {
+        struct lade_request send = {0};
+        if (comm->ops->send(comm->ctx, &here, sizeof(here), 0, LADE_MSG_ROLL,
+                            &send, NULL) == LADE_OK)
+            poll_for(comm, &send, ROLL_CALL_NS, &done, NULL);
+        return;
+    }
+    struct lade_request *recvs =
+        lade_alloc_array(NULL, LADE_TAG_TEMP, (uint64_t)comm->size,
+                         sizeof(*recvs) + sizeof(here), NULL);
+    if (recvs == NULL)
+        return;
+    int64_t *words = (int64_t *)(void *)(recvs + comm->size);
+    uint64_t start = lade_now_ns();
+    for (int r = 1; r < comm->size; r++)
+        comm->ops->recv(comm->ctx, &words[r], sizeof(here), r, LADE_MSG_ROLL,
+                        &recvs[r], NULL);
+    for (int r = 1; r < comm->size; r++) {
+        uint64_t passed = lade_now_ns() - start;
+        poll_for(comm, &recvs[r],
+                 passed < ROLL_CALL_NS ? ROLL_CALL_NS - passed : 0, &done,
+                 NULL);
+        if (done)
+            continue;
+        comm->ops->cancel(comm->ctx, &recvs[r]);
+        if (count++ < 8) {
+            int n = snprintf(missing + used, size - used, "%s%d",
+                             used ? ", " : "", r);
+            used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
+        }
+    }
+    if (count > 8)
+        snprintf(missing + used, size - used, " and %d more", count - 8);
+    /* the receives may still write: nothing is freed after a lost rank */
+}
+
+static int lost(struct lade_comm *comm, const char *gate, lade_err *err)
+{
+    char missing[128] = "";
+
+    roll_call(comm, missing, sizeof(missing));
+    comm->dead = true;
+    if (missing[0])
+        return lade_err_set(err, LADE_E_TIMEOUT,
+                            "%s: no word from rank %s for %.0f s (--timeout)",
+                            gate, missing, comm->timeout_s);
+    return lade_err_set(err, LADE_E_TIMEOUT,
+                        "%s: %.0f s without an answer from all ranks "
+                        "(--timeout)",
+                        gate, comm->timeout_s);
+}
+
+static void sign(struct lade_comm *comm, const char *gate, lade_err *err)
+{
+    if (err->gate[0] == 0)
+        snprintf(err->gate, sizeof(err->gate), "%s", gate);
+    if (err->rank < 0)
+        err->rank = comm->rank;
+    if (err->node[0] == 0)
+        lade_host_name(err->node, sizeof(err->node));
+}
+
+/* What the agreement minimises: nothing failed, a lost rank or MPI, the rest;
+ * among equals the lowest rank. */
+static int64_t key_of(const struct lade_comm *comm, int status)
+{
+    bool weak = status == LADE_E_TIMEOUT || status == LADE_E_MPI;
+
+    if (status == LADE_OK)
+        return INT64_MAX;
+    return (weak ? INT64_C(1) << 32 : 0) + comm->rank;
+}
+
+int lade_agree_all(struct lade_comm *comm, const char *gate, lade_err *err)
+{
+    struct lade_request req = {0};
+    int64_t mine, least = 0;
+    lade_err fault = LADE_ERR_INIT; /* of the agreement itself */
+    bool done;
+
+    if (err->status != LADE_OK)
+        sign(comm, gate, err);
+    if (comm->dead)
+        return err->status != LADE_OK ? err->status : dead(gate, err);
+    mine = key_of(comm, err->status);
+    int rc = comm->ops->allmin(comm->ctx, &mine, &least, 1, &req, &fault);
+    if (rc == LADE_OK)
+        rc = poll_for(comm, &req, limit_of(comm), &done, &fault);
+    if (rc == LADE_OK && !done)
+        rc = lost(comm, gate, &fault);
+    if (rc == LADE_OK && least == INT64_MAX)
+        return LADE_OK;
+    if (rc == LADE_OK) {
+        lade_err winner = *err;
+        rc = lade_comm_bcast_all(comm, &winner, sizeof(winner),
+                                 (int)(least & 0xffffffff), gate, &fault);
+        if (rc == LADE_OK)
+            *err = winner;
+    }
+    if (rc != LADE_OK && err->status == LADE_OK) {
+        sign(comm, gate, &fault);
+        *err = fault;
+    }
+    return err->status;
+}
+
+/* ---- collectives ---- */
+
+int lade_comm_bcast_all(struct lade_comm *comm, void *buf, uint64_t bytes,
+                        int root, const char *gate, lade_err *err)
+{
+    int rc = LADE_OK;
+
+    if (comm->dead)
+        return dead(gate, err);
+    for (uint64_t at = 0; rc == LADE_OK && at < bytes; at += PIECE) {
+        struct lade_request req = {0};
+        size_t size = (size_t)(bytes - at < PIECE ? bytes - at : PIECE);
+        rc = comm->ops->bcast(comm->ctx, (char *)buf + at, size, root, &req,
+                              err);
+        if (rc == LADE_OK)
+            rc = lade_comm_wait(comm, &req, gate, err);
+    }
+    return rc;
+}
+
+int lade_comm_allgather_all(struct lade_comm *comm, const void *mine, void *all,
+                            size_t bytes, const char *gate, lade_err *err)
+{
+    struct lade_request req = {0};
+
+    if (comm->dead)
+        return dead(gate, err);
+    int rc = comm->ops->allgather(comm->ctx, mine, all, bytes, &req, err);
+    return rc == LADE_OK ? lade_comm_wait(comm, &req, gate, err) : rc;
+}
+
+/* A long message as pieces, one after the other. */
+static int pass(struct lade_comm *comm, void *buf, uint64_t bytes, int peer,
+                bool send, int tag, const char *gate, lade_err *err)
+{
+    int rc = LADE_OK;
+
+    for (uint64_t at = 0; rc == LADE_OK && at < bytes; at += PIECE) {
+        struct lade_request req = {0};
+        size_t size = (size_t)(bytes - at < PIECE ? bytes - at : PIECE);
+        char *piece = (char *)buf + at;
+        rc =
+            send
+                ? comm->ops->send(comm->ctx, piece, size, peer, tag, &req, err)
+                : comm->ops->recv(comm->ctx, piece, size, peer, tag, &req, err);
+        if (rc == LADE_OK)
+            rc = lade_comm_wait(comm, &req, gate, err);
+    }
+    return rc;
+}
+
+int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
+                         const void *mine, uint64_t bytes, int root, char **all,
+                         uint64_t *sizes, const char *gate, lade_err *err)
+{
+    uint64_t total = 0;
+    int rc;
+
+    *all = NULL;
+    LADE_TRY(
+        lade_comm_allgather_all(comm, &bytes, sizes, sizeof(bytes), gate, err));
+    if (comm->rank != root) {
+        union {
+            const void *in;
+            void *out;
+        } text = {.in = mine}; /* sending does not write */
+        return pass(comm, text.out, bytes, root, true, LADE_MSG_GATHER, gate,
+                    err);
+    }
+    for (int r = 0; r < comm->size; r++)
+        total += sizes[r];
+    char *block = lade_alloc(mem, LADE_TAG_TEMP, total, err);
+    if (block == NULL)
+        LADE_TRY(LADE_E_MEMORY);
+    char *at = block;
+    for (int r = 0; r < comm->size && rc == LADE_OK; at += sizes[r], r++) {
+        if (r == root)
+            memcpy(at, mine, bytes);
+        else
+            rc = pass(comm, at, sizes[r], r, false, LADE_MSG_GATHER, gate, err);
+    }
+    if (rc == LADE_OK)
+        *all = block;
+    else
+        lade_free(mem, block);
+out:
+    return rc;
+}
+
+int lade_comm_spread_all(struct lade_comm *comm, struct lade_mem *mem,
+                         void **block, uint64_t *size, const int *ranks,
+                         int count, const char *gate, lade_err *err)
+{
+    int me = -1, rc, step = 1;
+
+    LADE_TRY(lade_comm_bcast_all(comm, size, sizeof(*size), 0, gate, err));
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == comm->rank)
+            me = i;
+    if (me < 0)
+        return LADE_OK;
+    if (me > 0) {
+        *block = lade_alloc(mem, LADE_TAG_CATALOGUE, *size, err);
+        if (*block == NULL) /* the caller's agreement ends the others' wait */
+            return LADE_E_MEMORY;
+    }
+    /* binomial tree: in step s, places below s send to place + s */
+    for (; rc == LADE_OK && step < count; step *= 2) {
+        if (me < step && me + step < count)
+            rc = pass(comm, *block, *size, ranks[me + step], true,
+                      LADE_MSG_SPREAD, gate, err);
+        else if (me >= step && me < 2 * step)
+            rc = pass(comm, *block, *size, ranks[me - step], false,
+                      LADE_MSG_SPREAD, gate, err);
+    }
+out:
+    return rc;
+}

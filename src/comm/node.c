@@ -120,7 +120,8 @@ int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node,
     }
     if (node->local == 0)
         size = ((const struct lade_blob *)blob)->size;
-    LADE_TRY(share(comm, node, LADE_TAG_CATALOGUE, size, true, shm, gate, err));
+    LADE_TRY(
+        share(comm, node, LADE_TAG_CATALOGUE, size, false, shm, gate, err));
     if (node->local == 0)
         memcpy(shm->base, blob, size);
     LADE_TRY(lade_agree_all(comm, gate, err)); /* the copy is complete */

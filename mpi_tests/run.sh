@@ -19,5 +19,8 @@ rc=$?
 if [ -f build/dev/ctest.xml ] && command -v python3 >/dev/null; then
     python3 -B mpi_tests/skipped.py build/dev/ctest.xml
 fi
+if grep -q '^CMOCKA_LIBRARY:.*-NOTFOUND' build/dev/CMakeCache.txt; then
+    echo "unit tests were not built: cmocka is missing (Debian: libcmocka-dev)"
+fi
 grep -E -a '^[0-9]+% tests passed|^No tests were found' "$log" | tail -n 1
 exit $rc

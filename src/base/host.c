@@ -20,11 +20,12 @@
 
 void lade_host_name(char *out, size_t size)
 {
-    if (size == 0)
-        return;
-    if (gethostname(out, size) != 0)
-        snprintf(out, size, "unknown");
-    out[size - 1] = 0;
+    char name[256] = "";
+
+    if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == 0)
+        snprintf(name, sizeof(name), "unknown");
+    lade_text_clean(name);
+    snprintf(out, size, "%s", name);
 }
 
 /* First line of root/path, without its end; empty if it cannot be read. */
@@ -46,16 +47,18 @@ static void first_line(const char *root, const char *path, char *out,
 
 uint64_t lade_host_boot(void)
 {
-    char id[64];
+    char id[256];
 
     first_line(NULL, "/proc/sys/kernel/random/boot_id", id, sizeof(id));
+    if (id[0] == 0) /* hidden: two hosts must not look like one */
+        lade_host_name(id, sizeof(id));
     return lade_hash64(id, strlen(id));
 }
 
 uint64_t lade_host_key(void)
 {
     struct {
-        char host[64], space[64];
+        char host[256], space[64];
         uint64_t boot;
     } key;
 
@@ -165,36 +168,58 @@ static uint64_t available(const char *root)
     return kib ? kib * 1024 : UINT64_MAX;
 }
 
-/* Cuts `bytes` by one group's limit: limit - used + file pages that can go. */
-static uint64_t cut_by_group(const char *root, const char *folder,
-                             const char *limit_name, const char *used_name,
-                             uint64_t bytes)
-{
-    char path[PATH_MAX], *line = NULL;
-    unsigned long long file_bytes = 0;
-    uint64_t limit, used = 0;
-    size_t room = 0;
+/* File names of the two versions. In version 1 only the total_ numbers of
+ * memory.stat count the groups below, as usage does. */
+static const struct cgroup_names {
+    const char *limit, *used, *prefix;
+} cgroup_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
+  cgroup_v2 = {"memory.max", "memory.current", ""};
 
-    snprintf(path, sizeof(path), "%s/%s", folder, limit_name);
-    if (!read_number(root, path, &limit) || limit >= V1_UNLIMITED)
-        return bytes;
-    snprintf(path, sizeof(path), "%s/%s", folder, used_name);
-    read_number(root, path, &used);
+/* Page cache is charged to the group but goes when memory is needed. */
+static uint64_t reclaimable(const char *root, const char *folder,
+                            const char *prefix)
+{
+    char path[PATH_MAX], key[64], *line = NULL;
+    unsigned long long number;
+    uint64_t bytes = 0;
+    size_t room = 0, skip = strlen(prefix);
+
     snprintf(path, sizeof(path), "%s%s/memory.stat", root ? root : "", folder);
     FILE *f = fopen(path, "re");
     while (f != NULL && getline(&line, &room, f) > 0)
-        if (sscanf(line, "inactive_file %llu", &file_bytes) == 1)
-            break;
+        if (sscanf(line, "%63s %llu", key, &number) == 2 &&
+            strncmp(key, prefix, skip) == 0 &&
+            (strcmp(key + skip, "inactive_file") == 0 ||
+             strcmp(key + skip, "active_file") == 0))
+            bytes += number;
     free(line);
     if (f != NULL)
         fclose(f);
-    used = used > file_bytes ? used - file_bytes : 0;
+    return bytes;
+}
+
+/* Cuts `bytes` by one group's limit: limit - used + file pages that can go. */
+static uint64_t cut_by_group(const char *root, const char *folder,
+                             const struct cgroup_names *names, uint64_t bytes)
+{
+    char path[PATH_MAX];
+    uint64_t limit, used = 0;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, names->limit);
+    if (!read_number(root, path, &limit) || limit >= V1_UNLIMITED)
+        return bytes;
+    snprintf(path, sizeof(path), "%s/%s", folder, names->used);
+    if (read_number(root, path, &used))
+        used -= lade_min_u64(used, reclaimable(root, folder, names->prefix));
     return lade_min_u64(bytes, limit > used ? limit - used : 0);
 }
 
-/* All ancestors of `group` below `base`. */
+/* `group` and all its ancestors up to `base`, which is the container's own
+ * group where the mount shows no more. What is not there does not limit. */
 static uint64_t cut_by_ancestors(const char *root, const char *base,
-                                 const char *group, bool v2, uint64_t bytes)
+                                 const char *group,
+                                 const struct cgroup_names *names,
+                                 uint64_t bytes)
 {
     char folder[PATH_MAX];
 
@@ -203,9 +228,7 @@ static uint64_t cut_by_ancestors(const char *root, const char *base,
         size_t length = strlen(folder);
         while (length > strlen(base) && folder[length - 1] == '/')
             folder[--length] = 0;
-        bytes = cut_by_group(
-            root, folder, v2 ? "memory.max" : "memory.limit_in_bytes",
-            v2 ? "memory.current" : "memory.usage_in_bytes", bytes);
+        bytes = cut_by_group(root, folder, names, bytes);
         if (length <= strlen(base))
             return bytes;
         char *slash = strrchr(folder, '/');
@@ -213,6 +236,41 @@ static uint64_t cut_by_ancestors(const char *root, const char *base,
             return bytes;
         *slash = 0;
     }
+}
+
+/* Is `name` one of the comma-separated `names`? */
+static bool in_list(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = names; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 &&
+            (at[length] == 0 || at[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup: "4:cpu,memory:/a/b", "0::/a/b". */
+static uint64_t cut_by_line(const char *root, char *line, uint64_t bytes)
+{
+    char *names = strchr(line, ':');
+    char *group = names ? strchr(names + 1, ':') : NULL;
+
+    if (group == NULL)
+        return bytes;
+    names++;
+    *group++ = 0;
+    group[strcspn(group, "\n")] = 0;
+    if (in_list(names, "memory"))
+        return cut_by_ancestors(root, "/sys/fs/cgroup/memory", group,
+                                &cgroup_v1, bytes);
+    if (names[0] != 0)
+        return bytes;
+    bytes = cut_by_ancestors(root, "/sys/fs/cgroup/unified", group, &cgroup_v2,
+                             bytes);
+    return cut_by_ancestors(root, "/sys/fs/cgroup", group, &cgroup_v2, bytes);
 }
 
 uint64_t lade_host_memory_free(const char *root)
@@ -223,20 +281,8 @@ uint64_t lade_host_memory_free(const char *root)
 
     snprintf(full, sizeof(full), "%s/proc/self/cgroup", root ? root : "");
     FILE *f = fopen(full, "re");
-    while (f != NULL && getline(&line, &room, f) > 0) {
-        char *names = strchr(line, ':');
-        char *group = names ? strchr(names + 1, ':') : NULL;
-        if (group == NULL)
-            continue;
-        *group++ = 0;
-        group[strcspn(group, "\n")] = 0;
-        if (names[1] == 0)
-            bytes =
-                cut_by_ancestors(root, "/sys/fs/cgroup", group, true, bytes);
-        else if (strstr(names + 1, "memory") != NULL)
-            bytes = cut_by_ancestors(root, "/sys/fs/cgroup/memory", group,
-                                     false, bytes);
-    }
+    while (f != NULL && getline(&line, &room, f) > 0)
+        bytes = cut_by_line(root, line, bytes);
     free(line);
     if (f != NULL)
         fclose(f);
@@ -275,37 +321,51 @@ static bool number_in(const char *name, int *value)
     const char *text = getenv(name);
     char *end;
 
-    if (text == NULL || *text == 0)
+    if (text == NULL || !isdigit((unsigned char)*text))
         return false;
     errno = 0;
     long number = strtol(text, &end, 10);
-    if (errno != 0 || *end != 0 || number < 0 || number > INT_MAX)
+    if (errno != 0 || *end != 0 || number > INT_MAX)
         return false;
     *value = (int)number;
     return true;
 }
 
+/* Both are there and agree. */
+static bool pair(const char *rank_name, const char *size_name, int *rank,
+                 int *size)
+{
+    int r, n;
+
+    if (!number_in(rank_name, &r) || !number_in(size_name, &n) || r >= n)
+        return false;
+    *rank = r;
+    *size = n;
+    return true;
+}
+
+/* mpirun comes first: it may run inside a Slurm step. A batch script has
+ * SLURM_PROCID, too, but no number of tasks of a step. A step of one task
+ * without PMI is an interactive shell, where MPI would not start. */
 bool lade_host_launcher(int *rank, int *size, const char **launcher)
 {
-    if (number_in("OMPI_COMM_WORLD_RANK", rank) &&
-        number_in("OMPI_COMM_WORLD_SIZE", size)) {
-        *launcher = "mpirun";
-        return true;
-    }
-    /* a batch script has SLURM_PROCID too, but no step of several tasks */
-    if (number_in("SLURM_PROCID", rank) && getenv("SLURM_STEP_ID") != NULL &&
-        number_in("SLURM_STEP_NUM_TASKS", size)) {
-        *launcher = "srun";
-        return true;
-    }
-    if (number_in("PMI_RANK", rank) && number_in("PMI_SIZE", size)) {
-        *launcher = "PMI";
-        return true;
-    }
-    if (number_in("PMIX_RANK", rank)) {
-        *size = 0;
-        *launcher = "PMIx";
-        return true;
-    }
-    return false;
+    const char *found = NULL;
+    bool pmi = getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
+    int r = 0, n = 0;
+
+    if (pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &r, &n))
+        found = "mpirun";
+    else if (getenv("SLURM_STEP_ID") != NULL &&
+             pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", &r, &n))
+        found = n > 1 || pmi ? "srun" : NULL;
+    else if (pair("PMI_RANK", "PMI_SIZE", &r, &n))
+        found = "PMI";
+    else if (number_in("PMIX_RANK", &r))
+        found = "PMIx"; /* does not tell the size: n is 0 */
+    if (found == NULL)
+        return false;
+    *rank = r;
+    *size = n;
+    *launcher = found;
+    return true;
 }

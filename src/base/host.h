@@ -22,15 +22,17 @@ void lade_host_filesystem(const char *root, const char *path, char *out, size_t 
 /* nfs, nfs4, lustre, gpfs, beegfs, ceph, cifs, smb3, fuse.*, 9p, ... */
 bool lade_host_is_network(const char *type);
 
-/* Bytes that this process may still allocate: MemAvailable, cut by memory.max -
- * memory.current of every cgroup ancestor (v2) and by the v1 limit. */
+/* Bytes that this process may still allocate: MemAvailable, cut by limit -
+ * used + page cache of every ancestor group (cgroups v1 and v2).
+ * UINT64_MAX when nothing is known. */
 uint64_t lade_host_memory_free(const char *root);
 /* VmHWM of this process. */
 uint64_t lade_host_process_peak(void);
 /* Raises RLIMIT_NOFILE to its hard limit. */
 void lade_host_raise_limits(void);
-/* Rank and size as the launcher's variables state them (OMPI_COMM_WORLD_*, PMIX_RANK, PMI_*,
- * SLURM_PROCID / SLURM_NTASKS inside a step); false when there is no launcher. */
+/* Rank and size as the launcher's variables state them (OMPI_COMM_WORLD_*, a
+ * Slurm step, PMI_*, PMIX_RANK); size 0 where it does not tell. Returns false,
+ * and leaves the outputs alone, when this process is on its own. */
 bool lade_host_launcher(int *rank, int *size, const char **launcher);
 
 #endif

@@ -16,7 +16,8 @@
 
 #include "base/map.h"
 
-#define EXACT 9007199254740992.0 /* 2^53 */
+#define EXACT 9007199254740992.0   /* 2^53 */
+#define TOP 9223372036854775808ULL /* 2^63 */
 
 struct scan {
     const char *text;
@@ -180,10 +181,12 @@ static int number(struct scan *s)
         return bad(s, "a number of more than 63 characters");
     memcpy(copy, s->text + start, length);
     copy[length] = 0;
-    double value = strtod(copy, NULL);
-    if (!isfinite(value) || (whole && fabs(value) > 0x1p63))
-        return bad(s, "a number out of range");
-    return LADE_OK;
+    errno = 0;
+    bool fits =
+        whole ? strtoull(copy + (copy[0] == '-'), NULL, 10) <= TOP && errno == 0
+              : isfinite(strtod(copy, NULL));
+    s->at = fits ? s->at : start;
+    return fits ? LADE_OK : bad(s, "a number out of range");
 }
 
 static int word(struct scan *s)
@@ -221,7 +224,7 @@ static int open_level(struct scan *s, char *stack, int *depth, bool *empty)
     char open = s->text[s->at++];
 
     if (*depth == LADE_JSON_MAX_DEPTH)
-        return bad(s, "nested too deeply");
+        return bad(s, "nested deeper than 64 levels");
     stack[(*depth)++] = open;
     blanks(s);
     *empty = peek(s) == (open == '{' ? '}' : ']');
@@ -384,7 +387,8 @@ int lade_json_read(const char *path, uint64_t limit, cJSON **root,
     char *text = NULL;
     struct stat st;
     int rc;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe: no wait */
 
     if (fd < 0 || fstat(fd, &st) != 0) {
         int missing = errno == ENOENT || errno == ENOTDIR;

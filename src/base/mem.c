@@ -3,6 +3,7 @@
  */
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,7 @@ void lade_free(struct lade_mem *mem, void *ptr)
     if (ptr == NULL)
         return;
     head--;
+    assert(head->magic == MAGIC); /* not ours, or freed before */
     lade_mem_book(mem, (enum lade_tag)head->tag, -(int64_t)head->size);
     head->magic = 0;
     free(head);

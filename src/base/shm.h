@@ -13,6 +13,7 @@ struct lade_shm {
     uint64_t size;
     int fd;         /* owner's descriptor, -1 for a neighbour */
     int64_t pid;    /* of the owner */
+    bool owner;     /* made it, and has it booked */
 };
 
 /* Owner: zeroed, page aligned. Books `size` under tag. */

@@ -111,7 +111,7 @@ static int expand_experts(struct lade_recipe *recipe, struct pattern *pattern,
                           lade_err *err)
 {
     int rc = LADE_OK;
-    int64_t from, to;
+    int64_t from = 0, to = 0;
     const struct lade_expr_bound *outer = pattern->scope.bound;
     const cJSON *range =
         cJSON_GetObjectItemCaseSensitive(pattern->item, "experts");
@@ -136,7 +136,7 @@ static int expand_layers(struct lade_recipe *recipe, struct pattern *pattern,
                          lade_err *err)
 {
     int rc = LADE_OK;
-    int64_t from, to;
+    int64_t from = 0, to = 0;
     const cJSON *range;
     const cJSON *ranges =
         cJSON_GetObjectItemCaseSensitive(pattern->item, "layers");

@@ -17,9 +17,9 @@ static int null_open(void **ctx, const struct lade_shards *shards,
                      struct lade_mem *mem, struct lade_trace *trace,
                      lade_err *err)
 {
-    struct null_engine *engine = lade_alloc(
-        mem, LADE_TAG_TEMP, sizeof(*engine) + options->depth * sizeof(uint32_t),
-        err);
+    struct null_engine *engine =
+        lade_alloc(mem, LADE_TAG_TEMP,
+                   sizeof(*engine) + options->depth * sizeof(uint32_t), err);
 
     (void)shards, (void)trace;
     if (engine == NULL)

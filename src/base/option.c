@@ -8,246 +8,21 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/option_value.h"
 
 #define SETTINGS_LIMIT (UINT64_C(1) << 20)
 #define MAX_OPTIONS 128
 
 extern char **environ;
 
-unsigned lade_edit_distance(const char *a, const char *b)
-{
-    size_t m = strlen(a), n = strlen(b);
-    unsigned char row[256];
-
-    if (m > 254 || n > 254)
-        return strcmp(a, b) == 0 ? 0 : 255;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (unsigned char)j;
-    for (size_t i = 1; i <= m; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned char)i;
-        for (size_t j = 1; j <= n; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1u < best)
-                best = row[j] + 1u;
-            if (row[j - 1] + 1u < best)
-                best = row[j - 1] + 1u;
-            diagonal = row[j];
-            row[j] = (unsigned char)best;
-        }
-    }
-    return row[n];
-}
-
-const char *lade_nearest(const char *word, const char *const *words)
-{
-    const char *best = NULL;
-    unsigned least = (unsigned)strlen(word) / 2 + 1;
-
-    for (; *words; words++) {
-        unsigned distance = lade_edit_distance(word, *words);
-        bool starts =
-            strlen(word) >= 3 && strncmp(word, *words, strlen(word)) == 0;
-        if (starts && distance > 1)
-            distance = 1;
-        if (distance <= least && (best == NULL || distance < least)) {
-            best = *words;
-            least = distance;
-        }
-    }
-    return best;
-}
-
-int lade_option_size(const char *text, uint64_t *bytes, lade_err *err)
-{
-    static const char units[] = "KMGT";
-    uint64_t number = 0, factor = 1;
-    const char *c = text;
-
-    for (; isdigit((unsigned char)*c); c++)
-        if (!lade_mul_u64(number, 10, &number) ||
-            !lade_add_u64(number, (uint64_t)(*c - '0'), &number))
-            return lade_err_set(err, LADE_E_USAGE, "%s is too large", text);
-    if (c == text)
-        return lade_err_set(err, LADE_E_USAGE,
-                            "'%s' is not a size (a whole number, then K, M, G "
-                            "or T)",
-                            text);
-    if (*c != 0) {
-        const char *unit = strchr(units, toupper((unsigned char)*c));
-        if (unit == NULL || c[1] != 0)
-            return lade_err_set(err, LADE_E_USAGE,
-                                "'%s' is not a size (a whole number, then K, "
-                                "M, G or T)",
-                                text);
-        for (const char *u = units; u <= unit; u++)
-            factor *= 1024;
-    }
-    if (!lade_mul_u64(number, factor, bytes))
-        return lade_err_set(err, LADE_E_USAGE, "%s is too large", text);
-    return LADE_OK;
-}
-
-/* ---- values ---- */
-
-static void *value_at(const struct lade_option_set *set,
-                      const struct lade_option *option)
-{
-    return (char *)set->values + option->at;
-}
-
-static int out_of_range(const struct lade_option *option, const char *text,
-                        lade_err *err)
-{
-    return lade_err_set(err, LADE_E_USAGE, "--%s %s: must be %llu .. %llu",
-                        option->name, text, (unsigned long long)option->min,
-                        (unsigned long long)option->max);
-}
-
-static int set_number(struct lade_option_set *set,
-                      const struct lade_option *option, const char *text,
-                      lade_err *err)
-{
-    uint64_t number = 0;
-    lade_err inner = LADE_ERR_INIT;
-    const char *c = text;
-
-    if (option->kind == LADE_OPT_SIZE) {
-        if (lade_option_size(text, &number, &inner) != LADE_OK)
-            return lade_err_set(err, LADE_E_USAGE, "--%s: %s", option->name,
-                                inner.text);
-    } else {
-        for (; isdigit((unsigned char)*c) && number <= UINT32_MAX; c++)
-            number = number * 10 + (uint64_t)(*c - '0');
-        if (c == text || *c != 0)
-            return lade_err_set(err, LADE_E_USAGE,
-                                "--%s '%s' is not a whole number", option->name,
-                                text);
-    }
-    if ((option->min != 0 || option->max != 0) &&
-        (number < option->min || number > option->max))
-        return out_of_range(option, text, err);
-    if (option->kind == LADE_OPT_SIZE)
-        *(uint64_t *)value_at(set, option) = number;
-    else if (number > UINT32_MAX)
-        return out_of_range(option, text, err);
-    else
-        *(uint32_t *)value_at(set, option) = (uint32_t)number;
-    return LADE_OK;
-}
-
-static int set_seconds(struct lade_option_set *set,
-                       const struct lade_option *option, const char *text,
-                       lade_err *err)
-{
-    char *end;
-
-    errno = 0;
-    double seconds = strtod(text, &end);
-    if (errno != 0 || end == text || *end != 0 || !isfinite(seconds) ||
-        seconds < 0 || !(isdigit((unsigned char)*text) || *text == '.'))
-        return lade_err_set(err, LADE_E_USAGE,
-                            "--%s '%s' is not a number of seconds",
-                            option->name, text);
-    if ((option->min != 0 || option->max != 0) &&
-        (seconds < (double)option->min || seconds > (double)option->max))
-        return out_of_range(option, text, err);
-    *(double *)value_at(set, option) = seconds;
-    return LADE_OK;
-}
-
-static int set_choice(struct lade_option_set *set,
-                      const struct lade_option *option, const char *text,
-                      lade_err *err)
-{
-    char all[256] = "";
-    size_t used = 0;
-
-    for (int i = 0; option->choices[i] != NULL; i++) {
-        if (strcmp(text, option->choices[i]) == 0) {
-            *(int *)value_at(set, option) = i;
-            return LADE_OK;
-        }
-        int n = snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
-                         option->choices[i]);
-        used += n > 0 && (size_t)n < sizeof(all) - used ? (size_t)n : 0;
-    }
-    const char *near = lade_nearest(text, option->choices);
-    return lade_err_set(err, LADE_E_USAGE, "--%s %s: not one of %s%s%s%s",
-                        option->name, text, all, near ? "; did you mean " : "",
-                        near ? near : "", near ? "?" : "");
-}
-
-static int set_flag(struct lade_option_set *set,
-                    const struct lade_option *option, const char *text,
-                    lade_err *err)
-{
-    bool on =
-        text == NULL || strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
-
-    if (!on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
-        return lade_err_set(err, LADE_E_USAGE,
-                            "--%s takes no value (or 0 or 1), not '%s'",
-                            option->name, text);
-    *(bool *)value_at(set, option) = on;
-    return LADE_OK;
-}
-
-static int set_text(struct lade_option_set *set,
-                    const struct lade_option *option, const char *text,
-                    bool more, lade_err *err)
-{
-    const char **value = value_at(set, option);
-
-    *value = more && *value
-                 ? lade_arena_printf(set->arena, err, "%s\n%s", *value, text)
-                 : lade_arena_strdup(set->arena, text, err);
-    return *value ? LADE_OK : LADE_E_MEMORY;
-}
-
-static int set_value(struct lade_option_set *set, int index, const char *text,
-                     const char *source, lade_err *err)
-{
-    const struct lade_option *option = &set->table[index];
-    bool again = set->source[index] == source && source != NULL;
-    int rc;
-
-    switch (option->kind) {
-    case LADE_OPT_FLAG:
-        rc = set_flag(set, option, text, err);
-        break;
-    case LADE_OPT_SECONDS:
-        rc = set_seconds(set, option, text, err);
-        break;
-    case LADE_OPT_CHOICE:
-        rc = set_choice(set, option, text, err);
-        break;
-    case LADE_OPT_TEXT:
-    case LADE_OPT_LIST:
-        rc = set_text(set, option, text, option->kind == LADE_OPT_LIST && again,
-                      err);
-        break;
-    default:
-        rc = set_number(set, option, text, err);
-        break;
-    }
-    if (rc == LADE_OK && source != NULL) {
-        set->given[index] = true;
-        set->source[index] = source;
-    }
-    return rc;
-}
-
-/* ---- sources ---- */
+static const char by_line[] = "command line", by_environment[] = "environment",
+                  by_settings[] = "settings";
 
 static int find(const struct lade_option_set *set, const char *name,
                 size_t length)
@@ -275,40 +50,50 @@ static int unknown(const struct lade_option_set *set, const char *what,
                         near ? near : "", near ? "?" : "");
 }
 
-static void environment_name(const char *name, char *out, size_t size)
+/* Is `entry` ("LADE_EXPERT_MAP=x") the variable of option "expert-map"? */
+static bool is_variable_of(const char *entry, size_t length, const char *name)
 {
-    int n = snprintf(out, size, "LADE_%s", name);
+    if (strlen(name) != length - 5)
+        return false;
+    for (size_t i = 0; name[i] != 0; i++)
+        if (entry[5 + i] !=
+            (name[i] == '-' ? '_' : toupper((unsigned char)name[i])))
+            return false;
+    return true;
+}
 
-    for (int i = 0; i < n && (size_t)i < size; i++)
-        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+/* Variables of options that this verb does not take are for other verbs. */
+static int from_variable(struct lade_option_set *set, const char *entry,
+                         size_t length, lade_err *err)
+{
+    lade_err inner = LADE_ERR_INIT;
+
+    for (int i = 0; i < set->count; i++) {
+        if (!is_variable_of(entry, length, set->table[i].name))
+            continue;
+        if (!(set->table[i].verbs & set->verb))
+            return LADE_OK;
+        int rc = lade_option_set_value(set, i, entry + length + 1,
+                                       by_environment, &inner);
+        return rc == LADE_OK ? rc
+                             : lade_err_set(err, rc, "environment %.*s: %s",
+                                            (int)length, entry, inner.text);
+    }
+    lade_warn("%.*s in the environment is no option of lade; not used",
+              (int)length, entry);
+    return LADE_OK;
 }
 
 static int from_environment(struct lade_option_set *set, lade_err *err)
 {
-    char name[128];
+    int rc = LADE_OK;
 
-    for (char **entry = environ; entry && *entry; entry++) {
+    for (char **entry = environ; entry && *entry && rc == LADE_OK; entry++) {
         const char *equals = strchr(*entry, '=');
-        bool known = false;
-        if (equals == NULL || strncmp(*entry, "LADE_", 5) != 0)
-            continue;
-        for (int i = 0; i < set->count; i++) {
-            environment_name(set->table[i].name, name, sizeof(name));
-            size_t length = (size_t)(equals - *entry);
-            if (strlen(name) != length || memcmp(name, *entry, length) != 0)
-                continue;
-            known = true;
-            if (!(set->table[i].verbs & set->verb))
-                continue;
-            int rc = set_value(set, i, equals + 1, "environment", err);
-            if (rc != LADE_OK)
-                return rc;
-        }
-        if (!known)
-            lade_warn("%.*s in the environment is no option of lade",
-                      (int)(equals - *entry), *entry);
+        if (equals != NULL && strncmp(*entry, "LADE_", 5) == 0)
+            rc = from_variable(set, *entry, (size_t)(equals - *entry), err);
     }
-    return LADE_OK;
+    return rc;
 }
 
 /* One setting; lists may be arrays of text. */
@@ -316,23 +101,53 @@ static int from_setting(struct lade_option_set *set, int index,
                         const cJSON *item, lade_err *err)
 {
     const cJSON *one = cJSON_IsArray(item) ? item->child : item;
+    const struct lade_option *option = &set->table[index];
     char number[64];
+    int64_t whole;
     int rc = LADE_OK;
 
+    if (cJSON_IsArray(item) && option->kind != LADE_OPT_LIST)
+        return lade_err_set(err, LADE_E_USAGE, "%s is a list, one is needed",
+                            option->name);
     for (; one && rc == LADE_OK; one = cJSON_IsArray(item) ? one->next : NULL) {
         const char *text = one->valuestring;
         if (cJSON_IsBool(one))
             text = cJSON_IsTrue(one) ? "1" : "0";
         if (cJSON_IsNumber(one)) {
-            snprintf(number, sizeof(number), "%.15g", one->valuedouble);
+            if (lade_json_i64(one, &whole))
+                snprintf(number, sizeof(number), "%lld", (long long)whole);
+            else
+                snprintf(number, sizeof(number), "%.15g", one->valuedouble);
             text = number;
         }
         if (text == NULL)
             return lade_err_set(err, LADE_E_USAGE,
-                                "--settings: %s: not a text, number or "
-                                "boolean",
-                                set->table[index].name);
-        rc = set_value(set, index, text, "settings", err);
+                                "%s is not a text, number or boolean",
+                                option->name);
+        rc = lade_option_set_value(set, index, text, by_settings, err);
+    }
+    return rc;
+}
+
+/* Keys of options that this verb does not take are for other verbs; what
+ * command line or environment gave stays. */
+static int from_object(struct lade_option_set *set, const cJSON *root,
+                       lade_err *err)
+{
+    int rc = LADE_OK;
+
+    if (!cJSON_IsObject(root))
+        return lade_err_set(err, LADE_E_USAGE, "not a JSON object");
+    for (const cJSON *item = root->child; item && rc == LADE_OK;
+         item = item->next) {
+        int index = find(set, item->string, strlen(item->string));
+        if (strcmp(item->string, "settings") == 0)
+            rc = lade_err_set(err, LADE_E_USAGE,
+                              "settings cannot name a further file");
+        else if (index < 0)
+            rc = unknown(set, "setting", item->string, err);
+        else if ((set->table[index].verbs & set->verb) && !set->given[index])
+            rc = from_setting(set, index, item, err);
     }
     return rc;
 }
@@ -346,19 +161,11 @@ static int from_settings(struct lade_option_set *set, const char *path,
 
     if (rc != LADE_OK)
         return lade_err_set(err, LADE_E_USAGE, "--settings: %s", inner.text);
-    if (!cJSON_IsObject(root))
-        rc = lade_err_set(err, LADE_E_USAGE,
-                          "--settings: %s: not a JSON object", path);
-    for (const cJSON *item = rc == LADE_OK ? root->child : NULL;
-         item && rc == LADE_OK; item = item->next) {
-        int index = find(set, item->string, strlen(item->string));
-        if (index < 0)
-            rc = unknown(set, "setting", item->string, err);
-        else if ((set->table[index].verbs & set->verb) && !set->given[index])
-            rc = from_setting(set, index, item, err);
-    }
+    rc = from_object(set, root, &inner);
     cJSON_Delete(root);
-    return rc;
+    return rc == LADE_OK
+               ? rc
+               : lade_err_set(err, rc, "--settings %s: %s", path, inner.text);
 }
 
 struct words {
@@ -374,38 +181,60 @@ static int add_word(struct words *words, const char *word, lade_err *err)
     return LADE_OK;
 }
 
+/* Two values for one option would mean that one is ignored. */
+static int from_word(struct lade_option_set *set, int index, const char *text,
+                     lade_err *err)
+{
+    const struct lade_option *option = &set->table[index];
+
+    if (set->source[index] == by_line && option->kind != LADE_OPT_LIST &&
+        (option->kind != LADE_OPT_FLAG || text != NULL))
+        return lade_err_set(err, LADE_E_USAGE, "--%s is given twice",
+                            option->name);
+    return lade_option_set_value(set, index, text, by_line, err);
+}
+
+/* The word after an option is its value, unless it is an option itself. */
+static int next_word(const struct lade_option *option, int argc, char **argv,
+                     int *at, const char **text, lade_err *err)
+{
+    if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0)
+        return lade_err_set(err, LADE_E_USAGE, "--%s needs a value (%s)",
+                            option->name, option->metavar);
+    *text = argv[++*at];
+    return LADE_OK;
+}
+
 static int from_long(struct lade_option_set *set, int argc, char **argv,
                      int *at, lade_err *err)
 {
     const char *name = argv[*at] + 2, *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const char *text = equals ? equals + 1 : NULL;
     char copy[128];
-    int index = find(set, name, length);
+    int index = find(set, name, length), rc = LADE_OK;
 
-    snprintf(copy, sizeof(copy), "%.*s", (int)length, name);
+    snprintf(copy, sizeof(copy), "%.*s", (int)lade_min_u64(length, 127), name);
     if (index < 0)
         return unknown(set, "option", copy, err);
     const struct lade_option *option = &set->table[index];
     if (!(option->verbs & set->verb))
         return lade_err_set(err, LADE_E_USAGE,
-                            "--%s is no option of this verb (see --help)",
+                            "--%s is an option of other verbs, not of this "
+                            "one (see --help)",
                             copy);
-    const char *text = equals ? equals + 1 : NULL;
-    if (text == NULL && option->kind != LADE_OPT_FLAG) {
-        if (*at + 1 >= argc)
-            return lade_err_set(err, LADE_E_USAGE, "--%s needs a value (%s)",
-                                copy, option->metavar ? option->metavar : "");
-        text = argv[++*at];
-    }
-    if (set->source[index] != NULL && option->kind != LADE_OPT_LIST &&
-        strcmp(set->source[index], "command line") == 0)
-        return lade_err_set(err, LADE_E_USAGE, "--%s is given twice", copy);
-    return set_value(set, index, text, "command line", err);
+    if (text == NULL && option->kind != LADE_OPT_FLAG)
+        LADE_TRY(next_word(option, argc, argv, at, &text, err));
+    LADE_TRY(from_word(set, index, text, err));
+out:
+    return rc;
 }
 
 static int from_letters(struct lade_option_set *set, int argc, char **argv,
                         int *at, lade_err *err)
 {
+    int rc = LADE_OK;
+
     for (const char *c = argv[*at] + 1; *c; c++) {
         int index = -1;
         for (int i = 0; i < set->count; i++)
@@ -414,19 +243,17 @@ static int from_letters(struct lade_option_set *set, int argc, char **argv,
         if (index < 0)
             return lade_err_set(err, LADE_E_USAGE,
                                 "unknown option -%c (see --help)", *c);
-        if (set->table[index].kind == LADE_OPT_FLAG) {
-            int rc = set_value(set, index, NULL, "command line", err);
-            if (rc != LADE_OK)
-                return rc;
-            continue;
-        }
-        const char *text = c[1] ? c + 1 : *at + 1 < argc ? argv[++*at] : NULL;
-        if (text == NULL)
-            return lade_err_set(err, LADE_E_USAGE, "-%c needs a value (%s)", *c,
-                                set->table[index].metavar);
-        return set_value(set, index, text, "command line", err);
+        const struct lade_option *option = &set->table[index];
+        bool flag = option->kind == LADE_OPT_FLAG;
+        const char *text = flag || c[1] == 0 ? NULL : c + 1;
+        if (!flag && text == NULL)
+            LADE_TRY(next_word(option, argc, argv, at, &text, err));
+        LADE_TRY(from_word(set, index, text, err));
+        if (!flag)
+            break;
     }
-    return LADE_OK;
+out:
+    return rc;
 }
 
 static int from_command_line(struct lade_option_set *set, int argc, char **argv,
@@ -460,70 +287,17 @@ int lade_option_parse(struct lade_option_set *set, int argc, char **argv,
     if (set->count > MAX_OPTIONS)
         return lade_err_set(err, LADE_E_INTERNAL, "more than %d options",
                             MAX_OPTIONS);
+    lade_option_clear(set);
     for (int i = 0; i < set->count; i++)
         if (set->table[i].initial != NULL)
-            LADE_TRY(set_value(set, i, set->table[i].initial, NULL, err));
+            LADE_TRY(lade_option_set_value(set, i, set->table[i].initial, NULL,
+                                           err));
     LADE_TRY(from_environment(set, err));
     LADE_TRY(from_command_line(set, argc, argv, &list, err));
     if (settings >= 0 && set->given[settings])
         LADE_TRY(from_settings(
-            set, *(const char **)value_at(set, &set->table[settings]), err));
+            set, *(const char **)lade_option_at(set, &set->table[settings]),
+            err));
 out:
     return rc;
-}
-
-/* ---- help and echo ---- */
-
-void lade_option_help(const struct lade_option *table, int count, unsigned verb,
-                      void *out_file)
-{
-    FILE *out = out_file;
-
-    for (int i = 0; i < count; i++) {
-        char left[64], letter[8] = "    ";
-        const struct lade_option *option = &table[i];
-        if (!(option->verbs & verb))
-            continue;
-        if (option->letter)
-            snprintf(letter, sizeof(letter), "-%c, ", option->letter);
-        snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
-                 option->metavar ? " " : "",
-                 option->metavar ? option->metavar : "");
-        fprintf(out, "  %-34s %s", left, option->help);
-        if (option->initial != NULL)
-            fprintf(out, " (%s)", option->initial);
-        fputc('\n', out);
-    }
-}
-
-static cJSON *echo_value(const struct lade_option_set *set,
-                         const struct lade_option *option)
-{
-    const void *value = value_at(set, option);
-
-    switch (option->kind) {
-    case LADE_OPT_FLAG:
-        return cJSON_CreateBool(*(const bool *)value);
-    case LADE_OPT_U32:
-        return cJSON_CreateNumber(*(const uint32_t *)value);
-    case LADE_OPT_SIZE:
-        return cJSON_CreateNumber((double)*(const uint64_t *)value);
-    case LADE_OPT_SECONDS:
-        return cJSON_CreateNumber(*(const double *)value);
-    case LADE_OPT_CHOICE:
-        return cJSON_CreateString(option->choices[*(const int *)value]);
-    default:
-        return cJSON_CreateString(*(const char *const *)value);
-    }
-}
-
-struct cJSON *lade_option_echo(const struct lade_option_set *set)
-{
-    cJSON *object = cJSON_CreateObject();
-
-    for (int i = 0; i < set->count; i++)
-        if (set->given[i])
-            cJSON_AddItemToObject(object, set->table[i].name,
-                                  echo_value(set, &set->table[i]));
-    return object;
 }

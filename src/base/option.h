@@ -47,7 +47,8 @@ struct lade_option_set {
  * options and positional words in any order; "--name=value" and "--name value";
  * "--" ends options. Positional words are stored in `words` (at most max).
  * LADE_E_USAGE names the option and the nearest valid one. A LADE_ variable
- * that is no option of any verb is a warning. */
+ * that is no option of any verb is a warning; variables and settings of other
+ * verbs' options are left to these. Flags take 0, 1, true, false there. */
 int lade_option_parse(struct lade_option_set *set, int argc, char **argv, const char **words,
                       int max_words, int *word_count, lade_err *err);
 

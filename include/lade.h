@@ -94,6 +94,9 @@ LADE_API const char *lade_version(void);
  * that is alone. lade_mpi.h makes one from an MPI communicator. */
 typedef struct lade_comm lade_comm;
 
+/* After the last lade_close of a session that used it. NULL is fine. */
+LADE_API void lade_comm_free(lade_comm *comm);
+
 /* ---- What is asked for ------------------------------------------------- */
 
 /* Zero and NULL mean: as the program's default. The words are those of the

@@ -69,7 +69,7 @@ int cli_fail_all(const struct cli *cli, const struct lade_comm *comm,
     /* Nobody can be asked any more who tells it: the lowest rank that is alive
      * is the first to wake up, and ends the others. */
     if (comm->dead && comm->rank > 0)
-        lade_sleep_us(1500000 + 20000 * (unsigned)comm->rank);
+        lade_sleep_us(3000000 + 20000 * (unsigned)comm->rank);
     if (comm->dead || comm->rank == 0)
         print_error(cli, err);
     return lade_exit_code(err->status);

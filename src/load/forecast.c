@@ -194,11 +194,11 @@ static void compare(const struct lade_session *s, const char *node,
                     struct node_need need, lade_err *err)
 {
     uint64_t sum = need.parameters + need.staging + need.catalogue;
-    uint64_t room = s->simulated ? 0 : lade_host_memory_free(NULL);
+    uint64_t room = s->simulated ? UINT64_MAX : lade_host_memory_free(NULL);
 
     if (s->opt.memory > 0 && sum > s->opt.memory)
         refuse(node, &need, s->opt.memory, "--memory allows", err);
-    else if (room > 0 && sum - need.catalogue > room)
+    else if (sum - need.catalogue > room)
         refuse(node, &need, room, "free is", err);
 }
 

@@ -53,9 +53,9 @@ static int gather_warnings_all(struct lade_session *s, lade_err *err)
     for (int i = 0; s->rank > 0 && i < lade_warn_count(); i++)
         lade_writer_bytes(&mine, lade_warn_get(i),
                           strlen(lade_warn_get(i)) + 1);
-    LADE_TRY(lade_comm_gather_all(s->comm, s->mem, mine.chars.data,
-                                  mine.chars.count, 0, &all, sizes, "check",
-                                  err));
+    LADE_TRY(lade_comm_gather_all(
+        s->comm, s->mem, mine.chars.data ? mine.chars.data : "",
+        mine.chars.count, 0, &all, sizes, "check", err));
     for (int r = 0; all && r < s->comm->size; r++)
         total += sizes[r];
     if (all)

@@ -10,12 +10,22 @@
 
 static inline bool lade_add_u64(uint64_t a, uint64_t b, uint64_t *out)
 {
-    return !__builtin_add_overflow(a, b, out);
+    uint64_t result;
+
+    if (__builtin_add_overflow(a, b, &result))
+        return false;
+    *out = result;
+    return true;
 }
 
 static inline bool lade_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 {
-    return !__builtin_mul_overflow(a, b, out);
+    uint64_t result;
+
+    if (__builtin_mul_overflow(a, b, &result))
+        return false;
+    *out = result;
+    return true;
 }
 
 static inline uint64_t lade_ceil_div(uint64_t a, uint64_t b)
@@ -28,7 +38,13 @@ static inline uint64_t lade_round_up(uint64_t a, uint64_t unit)
     return lade_ceil_div(a, unit) * unit;
 }
 
-static inline uint64_t lade_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t lade_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t lade_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static inline uint64_t lade_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 #endif

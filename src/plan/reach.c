@@ -204,7 +204,7 @@ int lade_reach_set(struct lade_reach *reach, const struct lade_shell_part *part,
                    uint32_t expert, uint32_t piece, uint32_t *set,
                    lade_err *err)
 {
-    const struct lade_reach_axis *axis;
+    const struct lade_reach_axis *axis = NULL;
 
     if (reach->experts != NULL && is_expert_part(reach, part)) {
         *set = reach->experts[expert_at(reach, part, expert)];

@@ -36,3 +36,5 @@ function(lade_fuzz name)
 endfunction()
 
 lade_fuzz(json ROOMS base)
+lade_fuzz(option ROOMS base)
+lade_fuzz(expr ROOMS model)

@@ -183,14 +183,17 @@ static void faults_of_the_config(void **state)
     fails("-9223372036854775807 - 2", LADE_E_CHECKPOINT, "beyond 64 bits");
     fails("(-9223372036854775807 - 1) / -1", LADE_E_CHECKPOINT, "64 bits");
     fails("-(-9223372036854775807 - 1)", LADE_E_CHECKPOINT, "64 bits");
-    fails("model_type + 1", LADE_E_CHECKPOINT, "\"gemma3_text\" is not");
-    fails("skip", LADE_E_CHECKPOINT, "a list is not a whole number");
+    fails("model_type + 1", LADE_E_CHECKPOINT, "but the text \"gemma3_text\"");
+    fails("skip", LADE_E_CHECKPOINT,
+          "key skip is not a whole number but a list");
     fails("skip[3]", LADE_E_CHECKPOINT, "element 3 of a list of 3 elements");
     fails("skip[-1]", LADE_E_CHECKPOINT, "element -1");
-    fails("heads[0]", LADE_E_CHECKPOINT, "a number is not a list");
+    fails("heads[0]", LADE_E_CHECKPOINT,
+          "key heads is not a list but a number");
     fails("vision", LADE_E_CHECKPOINT, "key vision is not a whole number");
-    fails("1 in heads", LADE_E_CHECKPOINT, "a number is not a list");
-    fails("model_type < 3", LADE_E_CHECKPOINT, "is not a whole number");
+    fails("1 in heads", LADE_E_CHECKPOINT, "is not a list but a number");
+    fails("model_type < 3", LADE_E_CHECKPOINT, "key model_type is not a whole");
+    fails("'x' + 1", LADE_E_CHECKPOINT, "not a whole number but the text");
 }
 
 static void faults_of_the_text(void **state)

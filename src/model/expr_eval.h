@@ -26,10 +26,11 @@ enum lade_value_kind {
 struct lade_value {
     enum lade_value_kind kind;
     int64_t number;
-    const char *text; /* LADE_VALUE_TEXT: its characters; LADE_VALUE_ABSENT,
-                         LADE_VALUE_OTHER: the key */
+    const char *text; /* TEXT: its characters */
     int length;
-    const cJSON *list; /* LADE_VALUE_LIST: NULL for the empty one */
+    int key_length;
+    const char *key;   /* where in the config it stands, NULL if it does not */
+    const cJSON *list; /* LIST: NULL for the empty one */
 };
 
 /* Definitions that are being evaluated, innermost first. */

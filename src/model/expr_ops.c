@@ -31,23 +31,27 @@ int lade_eval_bad_value(const struct lade_eval *e, const char *why)
                         what_of(e));
 }
 
+/* "key rope_theta is not a whole number"; a literal has no key. */
 static int bad_kind(const struct lade_eval *e, const struct lade_value *v,
                     const char *needed)
 {
-    char why[256];
+    const char *verb = v->key ? " is not " : "not ";
+    char where[160] = "", why[384], what[128] = "";
 
-    if (v->kind == LADE_VALUE_ABSENT)
-        snprintf(why, sizeof why, "key %.*s is absent, but it is needed",
-                 v->length, v->text);
-    else if (v->kind == LADE_VALUE_OTHER)
-        snprintf(why, sizeof why, "key %.*s is not %s", v->length, v->text,
-                 needed);
-    else if (v->kind == LADE_VALUE_TEXT)
-        snprintf(why, sizeof why, "the text \"%.*s\" is not %s",
-                 v->length < 100 ? v->length : 100, v->text, needed);
-    else
-        snprintf(why, sizeof why, "%s is not %s",
-                 v->kind == LADE_VALUE_LIST ? "a list" : "a number", needed);
+    if (v->key)
+        snprintf(where, sizeof where, "key %.*s",
+                 v->key_length < 120 ? v->key_length : 120, v->key);
+    if (v->kind == LADE_VALUE_ABSENT) {
+        snprintf(why, sizeof why, "%s is absent, but it is needed", where);
+        return lade_eval_bad_value(e, why);
+    }
+    if (v->kind == LADE_VALUE_TEXT)
+        snprintf(what, sizeof what, " but the text \"%.*s\"",
+                 v->length < 80 ? v->length : 80, v->text);
+    else if (v->kind != LADE_VALUE_OTHER)
+        snprintf(what, sizeof what, " but a %s",
+                 v->kind == LADE_VALUE_LIST ? "list" : "number");
+    snprintf(why, sizeof why, "%s%s%s%s", where, verb, needed, what);
     return lade_eval_bad_value(e, why);
 }
 
@@ -63,7 +67,7 @@ struct lade_value lade_eval_value_of(const cJSON *item, const char *key,
                                      size_t length)
 {
     struct lade_value v = {
-        .kind = LADE_VALUE_OTHER, .text = key, .length = (int)length};
+        .kind = LADE_VALUE_OTHER, .key = key, .key_length = (int)length};
 
     if (!item || cJSON_IsNull(item)) {
         v.kind = LADE_VALUE_ABSENT;
@@ -115,7 +119,7 @@ int lade_eval_pick(const struct lade_eval *e, struct lade_value *list,
         return lade_eval_bad_value(e, why);
     }
     item = cJSON_GetArrayItem(list->list, (int)index);
-    *list = lade_eval_value_of(item, "[]", 2);
+    *list = lade_eval_value_of(item, list->key, (size_t)list->key_length);
     return LADE_OK;
 }
 

@@ -78,6 +78,7 @@ struct lade_shell {
     struct lade_blob blob;
     uint32_t architecture, family, quantization, dtype;
     uint32_t tp, pp, dp, ep, moe_tp, experts, physical;
+    uint32_t groups, moe_layers, placement; /* of experts; the placement that takes effect */
     uint32_t untied_by_checkpoint; /* config says tied, but the head is on disk: both loaded */
     uint32_t tie_from, tie_to;     /* then: params to compare and re-tie (indexes), else 0, 0 */
     struct lade_span params;  /* struct lade_shell_param, in module order */

@@ -3,10 +3,12 @@ import json
 import os
 import re
 import shutil
-import stat
+import signal
+import subprocess
 import tempfile
+import time
 
-from harness import check, fails, finish, run, synth
+from harness import CLEAN, LADE, check, fails, finish, run, synth
 
 work = tempfile.mkdtemp(prefix="lade-program-")
 model = os.path.join(work, "model with blanks")
@@ -182,7 +184,21 @@ check("families need no checkpoint", "llama" in run("inspect", "--show", "famili
 result = run("load", model, env={"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"})
 fails("four by the launcher, one by MPI", result, 8, "4", "1")
 
-for folder, _, files in os.walk(work):
-    os.chmod(folder, stat.S_IRWXU)
+# ---- a signal stops it soon, with its own code ----
+sparse = path("sparse")
+check("a large sparse checkpoint", run("synth", "--preset", "llama-3.2-3b", "--out", sparse).code == 0)
+for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+    load = subprocess.Popen([LADE, "load", "--device", "null", "--read", "pread", "--direct", "off", "--block", "1M",
+                             "--threads", "1", "--progress", "0.001", sparse], env=CLEAN, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = load.stderr.readline()
+    load.send_signal(number)
+    start = time.monotonic()
+    out, err = load.communicate(timeout=30)
+    check("signal %d: it was under way" % number, "progress" in first, first)
+    check("signal %d: code" % number, load.returncode == code, "%s\n%s" % (load.returncode, err))
+    check("signal %d: one line" % number, err.count("lade: error[INTERRUPT]") == 1 and out == "", err)
+    check("signal %d: within 3 s" % number, time.monotonic() - start < 3)
+
 shutil.rmtree(work)
 finish()

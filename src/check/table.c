@@ -49,6 +49,7 @@ static void write_context(struct lade_writer *out, const cJSON *root)
     const cJSON *why = part(root, "reasons"), *plan = part(root, "plan");
     const char *launcher = word(world, "launcher"), *mpi = word(world, "mpi");
     const char *quantization = word(model, "quantization");
+    bool plain = !*quantization || strcmp(quantization, "none") == 0;
     const char *direct = cJSON_IsTrue(part(read, "direct")) ? "on" : "off";
 
     lade_writer_print(out, "# lade %s  %s  %s\n", word(root, "lade"),
@@ -68,9 +69,9 @@ static void write_context(struct lade_writer *out, const cJSON *root)
         size_of(files, "tensor_bytes"), word(files, "filesystem"),
         word(files, "path"));
     lade_writer_print(
-        out, "# model       %s, family %s, %s, %.0f parameters, %s\n",
+        out, "# model       %s, family %s, %s%s%s, %.0f parameters, %s\n",
         word(model, "architecture"), word(model, "family"),
-        *quantization ? quantization : word(model, "dtype"),
+        word(model, "dtype"), plain ? "" : ", ", plain ? "" : quantization,
         value(model, "parameters"), size_of(model, "parameter_bytes"));
     lade_writer_print(out, "# read        %s (%s), direct %s (%s)\n",
                       word(read, "engine"), word(why, "read"), direct,

@@ -91,4 +91,7 @@ const char *lade_size_text(uint64_t bytes, char *out, size_t size)
     return out;
 }
 
-void lade_text_free(char *text) { cJSON_free(text); }
+void lade_text_free(char *text)
+{
+    cJSON_free(text);
+}

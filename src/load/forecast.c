@@ -127,8 +127,10 @@ int lade_forecast_memory(struct lade_session *s, const struct lade_plan *plan,
     stats->parameter_bytes = parameter_bytes(s, r);
     if (s->set.plan.stores)
         stats->forecast[LADE_TAG_PARAMETERS] = total;
+    stats->forecast[LADE_TAG_STAGING] =
+        lade_session_bounce_bytes(s, (int)locals);
     if (r == first || s->set.plan.scope == LADE_SCOPE_RANK)
-        stats->forecast[LADE_TAG_STAGING] =
+        stats->forecast[LADE_TAG_STAGING] +=
             lade_share_staging_bytes(plan, node, (int)locals);
     if (r == first)
         stats->forecast[LADE_TAG_CATALOGUE] =
@@ -158,11 +160,14 @@ static int forecast_own(struct lade_session *s, lade_err *err)
     stats->parameter_bytes = parameter_bytes(s, s->rank);
     if (s->set.plan.stores)
         stats->forecast[LADE_TAG_PARAMETERS] = s->target_bytes;
+    stats->forecast[LADE_TAG_STAGING] =
+        lade_session_bounce_bytes(s, s->node.locals);
     if (leads || s->set.plan.scope == LADE_SCOPE_RANK)
-        stats->forecast[LADE_TAG_STAGING] = lade_share_staging_bytes(
+        stats->forecast[LADE_TAG_STAGING] += lade_share_staging_bytes(
             LADE_PLAN(s), (uint32_t)s->node.index, s->node.locals);
     stats->forecast[LADE_TAG_CATALOGUE] =
         lade_mem_peak(s->mem, LADE_TAG_CATALOGUE);
+    stats->forecast[LADE_TAG_TEMP] = lade_mem_peak(s->mem, LADE_TAG_TEMP);
 out:
     return rc;
 }

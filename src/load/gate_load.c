@@ -33,44 +33,8 @@ int lade_gate_target_all(struct lade_session *s, lade_err *err)
     return allocate(s, err);
 }
 
-/* Whether reads bypass the page cache is decided by the first rank of a node:
- * it is that node's cache that counts. */
-static int choose_direct_all(struct lade_session *s, lade_err *err)
-{
-    int64_t mine = 0;
-    int64_t *all = lade_alloc_array(s->mem, LADE_TAG_TEMP,
-                                    (uint64_t)s->comm->size, sizeof *all, err);
-    const char *wish = s->opt.direct && *s->opt.direct ? s->opt.direct : "auto";
-    bool direct = false;
-    int rc = LADE_OK;
-
-    s->set.why.direct = "nothing is read";
-    if (all && lade_session_leads(s) && s->set.reader != &lade_read_null)
-        lade_read_direct_wanted(s->shards, wish, &direct, &s->set.why.direct,
-                                err);
-    mine = direct;
-    LADE_TRY(lade_session_settle_all(s, "read", err));
-    LADE_TRY(
-        lade_comm_allgather_all(s->comm, &mine, all, sizeof mine, "read", err));
-    s->set.direct = all[s->node.first] != 0;
-out:
-    lade_free(s->mem, all);
-    return rc;
-}
-
-/* A node's number divided over its ranks, at least one each. */
-static unsigned share_of(unsigned number, int locals)
-{
-    unsigned mine = number / (unsigned)locals;
-
-    return mine ? mine : 1;
-}
-
 int lade_gate_share_all(struct lade_session *s, lade_err *err)
 {
-    int rc = LADE_OK;
-
-    LADE_TRY(choose_direct_all(s, err));
     struct lade_share_job job = {
         .comm = s->comm,
         .node = &s->node,
@@ -78,9 +42,7 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err)
         .plan = LADE_PLAN(s),
         .target = &s->target,
         .reader = s->set.reader,
-        .read_options = {.threads = share_of(s->set.threads, s->node.locals),
-                         .depth = share_of(s->set.depth, s->node.locals),
-                         .direct = s->set.direct},
+        .read_options = lade_session_read_options(s, s->node.locals),
         .headers_only = !s->set.plan.stores && s->set.reader == &lade_read_null,
         .mem = s->mem,
         .trace = s->trace,
@@ -89,12 +51,9 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err)
         .progress = s->rank == 0 ? s->opt.progress : NULL,
         .progress_ctx = s->opt.progress_ctx,
     };
-    if (job.read_options.depth < job.read_options.threads)
-        job.read_options.depth = job.read_options.threads;
-    rc = lade_share_run_all(&job, &s->stats.share, err);
+    int rc = lade_share_run_all(&job, &s->stats.share, err);
     s->stats.phase_s[LADE_PHASE_READ] = (double)s->stats.share.read_ns / 1e9;
     s->stats.phase_s[LADE_PHASE_SHARE] = (double)s->stats.share.share_ns / 1e9;
-out:
     return rc;
 }
 

@@ -246,6 +246,7 @@ int lade_gate_plan_all(struct lade_session *s, lade_err *err)
     s->set.plan.scope = s->set.scope;
     lade_log(LADE_LOG_INFO, "plan", "scope %s: %s", scope_names[s->set.scope],
              s->set.why.scope);
+    LADE_TRY(lade_session_direct_all(s, err));
     if (s->rank == 0)
         lade_copies_count(&s->in, &s->copies);
     if (s->simulated)

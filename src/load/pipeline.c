@@ -211,6 +211,10 @@ void lade_close(lade_session *session)
 
     if (!s)
         return;
+    /* after a lost rank reads may still be under way into this memory, and MPI
+     * may still write: the program is about to end and nothing is taken back */
+    if (s->comm && s->comm->dead)
+        return;
     struct lade_mem *mem = s->mem;
     cJSON_Delete(s->report);
     drop_target(s);

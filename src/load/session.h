@@ -118,6 +118,14 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err);
 int lade_gate_post_all(struct lade_session *s, lade_err *err);
 int lade_gate_check_all(struct lade_session *s, lade_err *err);
 
+/* How a rank reads that shares its node with `locals` ranks in all. */
+struct lade_read_options lade_session_read_options(const struct lade_session *s,
+                                                   int locals);
+/* Staging memory of its reading threads. */
+uint64_t lade_session_bounce_bytes(const struct lade_session *s, int locals);
+/* Decides s->set.direct, node by node. */
+int lade_session_direct_all(struct lade_session *s, lade_err *err);
+
 /* Runs the gates from locate up to and with `last`; without communicator this
  * is what inspect and plan do. */
 enum lade_phase_limit {

@@ -13,6 +13,9 @@
 
 #define LADE_READ_VERSION 1
 
+/* Staging memory of each thread when `direct` is set. */
+#define LADE_READ_BOUNCE (UINT64_C(1) << 20)
+
 struct lade_read_options {
     unsigned threads; /* of this rank, at least 1 */
     unsigned depth;   /* requests in flight, at least 1 */

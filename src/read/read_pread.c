@@ -19,7 +19,7 @@
 #include "read/read.h"
 
 #define PIECE (UINT64_C(16) << 20) /* one pread at most */
-#define BOUNCE (UINT64_C(1) << 20)
+#define BOUNCE LADE_READ_BOUNCE
 #define UNIT 4096u /* alignment of direct I/O where the kernel does not say */
 
 struct file {

@@ -147,8 +147,8 @@ static int add_span(struct lade_vec *out, const struct lade_trace *trace,
                microseconds((int64_t)(end - span->start_ns), took), bytes);
 }
 
-static int add_all(struct lade_vec *out, const struct lade_trace *trace,
-                   uint64_t origin_ns, lade_err *err)
+static int add_events(struct lade_vec *out, const struct lade_trace *trace,
+                      uint64_t origin_ns, lade_err *err)
 {
     int rc = add(out, err,
                  "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
@@ -169,7 +169,7 @@ int lade_trace_text(struct lade_trace *trace, uint64_t origin_ns, char **text,
 
     lade_vec_init(&out, trace->mem, LADE_TAG_TEMP, 1);
     pthread_mutex_lock(&trace->lock);
-    rc = add_all(&out, trace, origin_ns, err);
+    rc = add_events(&out, trace, origin_ns, err);
     pthread_mutex_unlock(&trace->lock);
     if (rc == LADE_OK && lade_vec_push(&out, NULL, err) == NULL)
         rc = LADE_E_MEMORY;

@@ -6,13 +6,15 @@
 
 #include "base/option.h"
 
+#define TOO_FAR 255
+
 unsigned lade_edit_distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b);
     unsigned char row[256];
 
     if (m > 254 || n > 254)
-        return strcmp(a, b) == 0 ? 0 : 255;
+        return strcmp(a, b) == 0 ? 0 : TOO_FAR;
     for (size_t j = 0; j <= n; j++)
         row[j] = (unsigned char)j;
     for (size_t i = 1; i <= m; i++) {
@@ -42,7 +44,8 @@ const char *lade_nearest(const char *word, const char *const *words)
         bool starts = length >= 3 && strncmp(word, *words, length) == 0;
         if (starts && distance > 1)
             distance = 1;
-        if (distance <= least && (best == NULL || distance < least)) {
+        if (distance < TOO_FAR && distance <= least &&
+            (best == NULL || distance < least)) {
             best = *words;
             least = distance;
         }

@@ -12,33 +12,35 @@
 
 #define MOST_SECONDS 1e9
 
+static int no_size(const char *text, lade_err *err)
+{
+    return lade_err_set(err, LADE_E_USAGE,
+                        "'%s' is not a size (a whole number, then K, M, G or "
+                        "T)",
+                        text);
+}
+
 int lade_option_size(const char *text, uint64_t *bytes, lade_err *err)
 {
-    static const char units[] = "KMGT";
+    static const char units[] = "KkMmGgTt";
     uint64_t number = 0, factor = 1;
+    bool fits = true;
     const char *c = text;
 
-    for (; isdigit((unsigned char)*c); c++)
-        if (!lade_mul_u64(number, 10, &number) ||
-            !lade_add_u64(number, (uint64_t)(*c - '0'), &number))
-            return lade_err_set(err, LADE_E_USAGE, "%s is too large", text);
+    for (; *c >= '0' && *c <= '9'; c++)
+        fits = fits && lade_mul_u64(number, 10, &number) &&
+               lade_add_u64(number, (uint64_t)(*c - '0'), &number);
     if (c == text)
-        return lade_err_set(err, LADE_E_USAGE,
-                            "'%s' is not a size (a whole number, then K, M, G "
-                            "or T)",
-                            text);
+        return no_size(text, err);
     if (*c != 0) {
-        const char *unit = strchr(units, toupper((unsigned char)*c));
+        const char *unit = strchr(units, *c);
         if (unit == NULL || c[1] != 0)
-            return lade_err_set(err, LADE_E_USAGE,
-                                "'%s' is not a size (a whole number, then K, "
-                                "M, G or T)",
-                                text);
-        for (const char *u = units; u <= unit; u++)
-            factor *= 1024;
+            return no_size(text, err);
+        factor = UINT64_C(1024) << 10 * ((unit - units) / 2);
     }
-    if (!lade_mul_u64(number, factor, bytes))
+    if (!fits || !lade_mul_u64(number, factor, &number))
         return lade_err_set(err, LADE_E_USAGE, "%s is too large", text);
+    *bytes = number;
     return LADE_OK;
 }
 

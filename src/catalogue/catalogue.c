@@ -1,9 +1,15 @@
 /*
  * In: shards, and the parts that the ranks parsed. Out: all rows, sorted by
- * place, each name once.
+ * place, each name once. The product is the same, byte for byte, for any number
+ * of parts.
+ *
+ * Mirrors vLLM: weight_utils.py, safetensors_weights_iterator; where the engine
+ * loads a repeated name twice and lets the last one win, the index decides here
+ * and without it the checkpoint is refused.
  */
 #include "catalogue/catalogue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -44,6 +50,7 @@ static int add_row(void *ctx, const char *name, size_t length,
     int rc;
 
     copy.shard = b->shard;
+    copy.dtype_name = 0;
     LADE_TRY(lade_pool_add(&b->pool, name, length, &copy.name, err));
     if (copy.dtype == LADE_DTYPE_UNKNOWN)
         LADE_TRY(lade_pool_add(&b->pool, dtype_name, strlen(dtype_name),
@@ -54,6 +61,8 @@ out:
     return rc;
 }
 
+/* Names are numbered as they come: among empty tensors at one place the order
+ * of the header stays. */
 static int by_place(const void *x, const void *y)
 {
     const struct lade_row *a = x, *b = y;
@@ -65,6 +74,16 @@ static int by_place(const void *x, const void *y)
     if (a->length != b->length)
         return a->length < b->length ? -1 : 1;
     return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static void sort_rows(struct lade_row *rows, uint64_t count)
+{
+    uint64_t i = 1;
+
+    while (i < count && by_place(&rows[i - 1], &rows[i]) <= 0)
+        i++;
+    if (i < count)
+        qsort(rows, count, sizeof(*rows), by_place);
 }
 
 static int pack(struct builder *b, uint64_t shards,
@@ -80,8 +99,7 @@ static int pack(struct builder *b, uint64_t shards,
 
     if (first == NULL)
         return LADE_E_MEMORY;
-    if (b->rows.count > 0)
-        qsort(rows, b->rows.count, sizeof(*rows), by_place);
+    sort_rows(rows, b->rows.count);
     for (uint64_t i = 0; i < b->rows.count; i++) {
         first[rows[i].shard + 1]++;
         head.tensor_bytes += rows[i].length;
@@ -114,9 +132,9 @@ static int scan_shard(struct builder *b, const struct lade_shards *shards,
         return rc;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return lade_err_set(err,
-                            errno == ENOENT ? LADE_E_CHECKPOINT : LADE_E_IO,
-                            "%s: cannot open: %s", name, strerror(errno));
+        return lade_err_set(
+            err, errno == ENOENT ? LADE_E_CHECKPOINT : LADE_E_IO,
+            "%.200s: cannot open it: %s", name, strerror(errno));
     b->shard = i;
     rc = lade_format_safetensors.scan(fd, shard->size, name, b->mem, add_row, b,
                                       &header, err);
@@ -132,6 +150,7 @@ int lade_catalogue_scan(const struct lade_shards *shards, uint32_t first,
     struct builder b;
     int rc;
 
+    assert(step > 0);
     LADE_TRY(builder_init(&b, mem, err));
     for (uint64_t i = first; i < shards->shards.count; i += step)
         LADE_TRY(scan_shard(&b, shards, (uint32_t)i, err));
@@ -143,13 +162,15 @@ out:
 
 /* ---- merge ---- */
 
+enum found { NOWHERE, ELSEWHERE, IN_ITS_FILE };
+
 struct merge {
     struct builder b;
     const struct lade_shards *shards;
     const struct lade_index *index;
     struct lade_map indexed; /* name -> index row */
     struct lade_map seen;    /* name -> row of b */
-    unsigned char *found;    /* per index row */
+    unsigned char *found;    /* per index row: enum found */
     uint64_t strays;
     const char *stray, *stray_file;
 };
@@ -178,28 +199,30 @@ static int read_index(struct merge *m, lade_err *err)
     return rc;
 }
 
-/* Does the index want this row? *want false: another file, or not listed. */
-static void ask_index(struct merge *m, const char *name,
-                      const struct lade_row *row, bool *want)
+/* Does the index want this row? If not, it stands in another file, or the
+ * index does not list it at all; both are counted. */
+static bool index_wants(struct merge *m, const char *name,
+                        const struct lade_row *row)
 {
     uint32_t i;
 
-    *want = lade_map_get(&m->indexed, name, strlen(name), &i);
-    if (!*want) {
+    if (!lade_map_get(&m->indexed, name, strlen(name), &i)) {
         if (m->strays++ == 0) {
             m->stray = name;
             m->stray_file = file_of(m, row->shard);
         }
-        return;
+        return false;
     }
-    *want = LADE_ITEMS(m->index, rows, struct lade_index_row)[i].shard ==
-            row->shard;
-    if (*want) {
-        m->found[i] = 1;
-        return;
+    if (LADE_ITEMS(m->index, rows, struct lade_index_row)[i].shard ==
+        row->shard) {
+        m->found[i] = IN_ITS_FILE;
+        return true;
     }
+    if (m->found[i] == NOWHERE)
+        m->found[i] = ELSEWHERE;
     m->b.shadowed++;
     m->b.shadowed_bytes += row->length;
+    return false;
 }
 
 static int take_row(struct merge *m, const struct lade_catalogue *part,
@@ -207,11 +230,9 @@ static int take_row(struct merge *m, const struct lade_catalogue *part,
 {
     const char *name = LADE_STRING(part, pool, row->name);
     uint32_t old;
-    bool fresh, want = true;
+    bool fresh;
 
-    if (m->index != NULL)
-        ask_index(m, name, row, &want);
-    if (!want)
+    if (m->index != NULL && !index_wants(m, name, row))
         return LADE_OK;
     int rc = lade_map_put(&m->seen, name, strlen(name),
                           (uint32_t)m->b.rows.count, &old, &fresh, err);
@@ -220,8 +241,8 @@ static int take_row(struct merge *m, const struct lade_catalogue *part,
     if (!fresh)
         return lade_err_set(
             err, LADE_E_CHECKPOINT,
-            "tensor %.200s is in two files, %s and %s, and no index says "
-            "which counts",
+            "tensor %.200s is in two files, %.200s and %.200s, and no index "
+            "says which one counts",
             name,
             file_of(m, LADE_VEC_AT(&m->b.rows, struct lade_row, old)->shard),
             file_of(m, row->shard));
@@ -230,31 +251,54 @@ static int take_row(struct merge *m, const struct lade_catalogue *part,
                    LADE_STRING(part, pool, row->dtype_name), err);
 }
 
+/* All rows of one shard, whichever part has them. */
+static int take_shard(struct merge *m, uint64_t shard,
+                      const struct lade_catalogue *const *parts, int count,
+                      lade_err *err)
+{
+    int rc = LADE_OK;
+
+    for (int k = 0; k < count; k++) {
+        if (parts[k] == NULL)
+            continue;
+        const uint32_t *first = LADE_ITEMS(parts[k], first_row, uint32_t);
+        const struct lade_row *rows =
+            LADE_ITEMS(parts[k], rows, struct lade_row);
+        for (uint64_t i = first[shard]; i < first[shard + 1]; i++)
+            LADE_TRY(take_row(m, parts[k], &rows[i], err));
+    }
+out:
+    return rc;
+}
+
 static int check_index(struct merge *m, lade_err *err)
 {
     const struct lade_index_row *rows =
         LADE_ITEMS(m->index, rows, struct lade_index_row);
+    const char *index_name =
+        LADE_STRING(m->shards, pool, m->shards->index_name);
     uint64_t missing = 0, first = 0;
 
-    for (uint64_t i = m->index->rows.count; i-- > 0;)
-        if (!m->found[i]) {
-            missing++;
+    for (uint64_t i = 0; i < m->index->rows.count; i++)
+        if (m->found[i] != IN_ITS_FILE && missing++ == 0)
             first = i;
-        }
+    if (missing > 0)
+        return lade_err_set(
+            err, LADE_E_CHECKPOINT,
+            "%s says that %.200s holds tensor %.200s, but %s; %llu tensor%s "
+            "like that (--ignore-index takes the files as they are)",
+            index_name, file_of(m, rows[first].shard),
+            LADE_STRING(m->index, pool, rows[first].name),
+            m->found[first] == ELSEWHERE ? "only another file does"
+                                         : "no file does",
+            (unsigned long long)missing, missing == 1 ? "" : "s");
     if (m->strays > 0)
-        lade_warn("%llu tensors in the files are not named by the index (the "
-                  "first is %.200s in %s); they do not count",
-                  (unsigned long long)m->strays, m->stray, m->stray_file);
-    if (missing == 0)
-        return LADE_OK;
-    return lade_err_set(
-        err, LADE_E_CHECKPOINT,
-        "%s says that %s holds tensor %.200s, but it does not; %llu tensor%s "
-        "like that (--ignore-index takes the files as they are)",
-        LADE_STRING(m->shards, pool, m->shards->index_name),
-        file_of(m, rows[first].shard),
-        LADE_STRING(m->index, pool, rows[first].name),
-        (unsigned long long)missing, missing == 1 ? "" : "s");
+        lade_warn("%llu tensor%s in the files %s not listed in %s, such as "
+                  "%.200s in %.200s; not loaded",
+                  (unsigned long long)m->strays, m->strays == 1 ? "" : "s",
+                  m->strays == 1 ? "is" : "are", index_name, m->stray,
+                  m->stray_file);
+    return LADE_OK;
 }
 
 int lade_catalogue_merge(const struct lade_shards *shards,
@@ -271,15 +315,10 @@ int lade_catalogue_merge(const struct lade_shards *shards,
     LADE_TRY(builder_init(&m.b, mem, err));
     if (index != NULL)
         LADE_TRY(read_index(&m, err));
-    for (int k = 0; k < count; k++) {
-        if (parts[k] == NULL)
-            continue;
-        m.b.header_bytes += parts[k]->header_bytes;
-        for (uint64_t i = 0; i < parts[k]->rows.count; i++)
-            LADE_TRY(take_row(&m, parts[k],
-                              &LADE_ITEMS(parts[k], rows, struct lade_row)[i],
-                              err));
-    }
+    for (int k = 0; k < count; k++)
+        m.b.header_bytes += parts[k] ? parts[k]->header_bytes : 0;
+    for (uint64_t shard = 0; shard < shards->shards.count; shard++)
+        LADE_TRY(take_shard(&m, shard, parts, count, err));
     if (index != NULL)
         LADE_TRY(check_index(&m, err));
     LADE_TRY(pack(&m.b, shards->shards.count, catalogue, err));

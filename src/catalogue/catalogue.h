@@ -23,7 +23,8 @@ struct lade_row {
     uint64_t shape[LADE_MAX_DIMS];
 };
 
-/* The product: rows sorted by (shard, offset, name). */
+/* The product: rows sorted by (shard, offset, length); empty tensors at one
+ * place in the order of the header. */
 struct lade_catalogue {
     struct lade_blob blob;
     uint64_t header_bytes; /* read from all shards */
@@ -41,7 +42,9 @@ struct lade_catalogue {
 struct lade_format_ops {
     const char *name;
     /* Reads and checks the header of one open file of `size` bytes; calls sink
-     * once per tensor. *header_bytes is what was read. */
+     * once per tensor, in the order of the header and before all ranges are
+     * compared: after a failure what it got is void. *header_bytes is what was
+     * read. */
     int (*scan)(int fd, uint64_t size, const char *file, struct lade_mem *mem,
                 int (*sink)(void *ctx, const char *name, size_t length,
                             const struct lade_row *row, const char *dtype_name,
@@ -61,7 +64,7 @@ int lade_safetensors_parse(const char *header, size_t length,
                            void *ctx, lade_err *err);
 
 /* Rows of shards first, first + step, ... as a catalogue blob of its own (rows
- * of other shards absent). */
+ * of other shards absent). Each file is opened once. step is not 0. */
 int lade_catalogue_scan(const struct lade_shards *shards, uint32_t first,
                         uint32_t step, struct lade_mem *mem,
                         struct lade_catalogue **part, lade_err *err);

@@ -1,41 +1,52 @@
 /*
  * In: the shard list. Out: the catalogue, once per node. Each header is read
  * once in the cluster.
+ *
+ * After a failed step every rank still goes to the agreement that follows it:
+ * an error of one rank must not leave the others waiting.
  */
 #include "catalogue/gather.h"
 
-#include <string.h>
-
 #define GATE "catalogue"
 
-/* Rank 0: the parts lie one after the other in `all`; copies give each its
- * alignment. */
-static int merge_all(const struct lade_shards *shards,
-                     const struct lade_index *index, const char *all,
-                     const uint64_t *sizes, int count, struct lade_mem *mem,
-                     struct lade_catalogue **catalogue, lade_err *err)
+/* Rank 0: the parts lie one after the other in `all`; blobs are multiples of 8
+ * bytes long, so that each part is aligned. */
+static int merge_parts(const struct lade_shards *shards,
+                       const struct lade_index *index, const char *all,
+                       const uint64_t *sizes, int count, struct lade_mem *mem,
+                       struct lade_catalogue **catalogue, lade_err *err)
 {
-    struct lade_catalogue **parts = lade_alloc_array(
+    const struct lade_catalogue **parts = lade_alloc_array(
         mem, LADE_TAG_TEMP, (uint64_t)count, sizeof(*parts), err);
-    int rc = parts ? LADE_OK : LADE_E_MEMORY;
+    int rc = LADE_OK;
 
-    for (int r = 0; rc == LADE_OK && r < count; all += sizes[r], r++) {
-        parts[r] = lade_alloc(mem, LADE_TAG_TEMP, sizes[r], err);
-        if (parts[r] == NULL) {
-            rc = LADE_E_MEMORY;
-            break;
-        }
-        memcpy(parts[r], all, sizes[r]);
-        rc = lade_blob_check(parts[r], sizes[r], LADE_BLOB_CATALOGUE, err);
+    if (parts == NULL)
+        return LADE_E_MEMORY;
+    for (int r = 0; r < count; all += sizes[r], r++) {
+        if (sizes[r] % 8 != 0)
+            LADE_TRY(lade_err_set(err, LADE_E_INTERNAL,
+                                  "the part of rank %d has %llu bytes", r,
+                                  (unsigned long long)sizes[r]));
+        parts[r] = (const void *)all;
+        LADE_TRY(lade_blob_check(parts[r], sizes[r], LADE_BLOB_CATALOGUE, err));
     }
-    if (rc == LADE_OK)
-        rc = lade_catalogue_merge(shards, index,
-                                  (const struct lade_catalogue *const *)parts,
-                                  count, mem, catalogue, err);
-    for (int r = 0; parts != NULL && r < count; r++)
-        lade_free(mem, parts[r]);
+    LADE_TRY(
+        lade_catalogue_merge(shards, index, parts, count, mem, catalogue, err));
+out:
     lade_free(mem, parts);
     return rc;
+}
+
+/* Every rank's part, and room for the sizes of all. */
+static void scan_own(const struct lade_comm *comm,
+                     const struct lade_shards *shards, struct lade_mem *mem,
+                     struct lade_catalogue **part, uint64_t **sizes,
+                     lade_err *err)
+{
+    if (lade_catalogue_scan(shards, (uint32_t)comm->rank, (uint32_t)comm->size,
+                            mem, part, err) == LADE_OK)
+        *sizes = lade_alloc_array(mem, LADE_TAG_TEMP, (uint64_t)comm->size,
+                                  sizeof(**sizes), err);
 }
 
 int lade_catalogue_build_all(struct lade_comm *comm,
@@ -50,28 +61,24 @@ int lade_catalogue_build_all(struct lade_comm *comm,
     char *all = NULL;
     int rc;
 
-    lade_catalogue_scan(shards, (uint32_t)comm->rank, (uint32_t)comm->size, mem,
-                        &part, err);
-    if (err->status == LADE_OK)
-        sizes = lade_alloc_array(mem, LADE_TAG_TEMP, (uint64_t)comm->size,
-                                 sizeof(*sizes), err);
+    scan_own(comm, shards, mem, &part, &sizes, err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
-    LADE_TRY(lade_comm_gather_all(comm, mem, part, part->blob.size, 0, &all,
-                                  sizes, GATE, err));
-    if (comm->rank == 0)
-        merge_all(shards, index_on_rank0, all, sizes, comm->size, mem, &whole,
-                  err);
+    rc = lade_comm_gather_all(comm, mem, part, part->blob.size, 0, &all, sizes,
+                              GATE, err);
+    if (rc == LADE_OK && comm->rank == 0)
+        merge_parts(shards, index_on_rank0, all, sizes, comm->size, mem, &whole,
+                    err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
     block = whole;
     size = whole ? whole->blob.size : 0;
-    LADE_TRY(lade_comm_spread_all(comm, mem, &block, &size, firsts, nodes, GATE,
-                                  err));
+    lade_comm_spread_all(comm, mem, &block, &size, firsts, nodes, GATE, err);
+    LADE_TRY(lade_agree_all(comm, GATE, err));
     *catalogue = block;
+    block = whole = NULL;
 out:
     lade_free(mem, part);
     lade_free(mem, sizes);
     lade_free(mem, all);
-    if (rc != LADE_OK)
-        lade_free(mem, whole);
+    lade_free(mem, block ? block : whole);
     return rc;
 }

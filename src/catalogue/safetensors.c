@@ -2,26 +2,32 @@
  * safetensors: 8 bytes of header length, a JSON object, the data.
  *
  * In: one open file. Out: its tensors, each with a byte range that lies in the
- * file, fits its dtype and shape, and overlaps no other; the ranges cover the
- * data without a gap. Everything is checked against the real file size before
- * anything is allocated or believed.
+ * file, fits its dtype and shape, and overlaps no other; together the ranges
+ * cover the data from its first byte to the file's end. Everything is checked
+ * against the real file size before anything is allocated or believed. The
+ * order of the header means nothing.
+ *
+ * Mirrors vLLM: weight_utils.py, safetensors_weights_iterator, and the rules of
+ * the safetensors library that it calls.
  */
+#include "catalogue/catalogue.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/json.h"
-#include "catalogue/catalogue.h"
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "safetensors holds little-endian numbers; this host is not little-endian"
-#endif
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "safetensors holds little-endian numbers, and so must the host");
 
 #define HEADER_LIMIT (UINT64_C(1) << 30)
 #define NAME_LIMIT 65536u
-#define POINTER_SIZE 1024u /* large-file pointers are shorter */
+#define POINTER_LIMIT 1024u /* large-file pointers are shorter */
 
 typedef int (*sink_fn)(void *ctx, const char *name, size_t length,
                        const struct lade_row *row, const char *dtype_name,
@@ -42,9 +48,19 @@ struct parse {
     lade_err *err;
 };
 
-static int bad(const struct parse *p, const char *name, const char *why)
+/* An error about one tensor. */
+static int bad(const struct parse *p, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int bad(const struct parse *p, const char *name, const char *fmt, ...)
 {
-    return lade_err_set(p->err, LADE_E_CHECKPOINT, "%s: tensor %.200s: %s",
+    char why[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    return lade_err_set(p->err, LADE_E_CHECKPOINT, "%.200s: tensor %.200s: %s",
                         p->file, name, why);
 }
 
@@ -57,9 +73,12 @@ static int read_shape(const struct parse *p, const char *name,
         return bad(p, name, "its shape is not a list");
     for (const cJSON *dim = list->child; dim; dim = dim->next) {
         if (row->ndim == LADE_MAX_DIMS)
-            return bad(p, name, "its shape has more than 8 dimensions");
+            return bad(p, name, "its shape has more than %d dimensions",
+                       LADE_MAX_DIMS);
         if (!lade_json_u64(dim, &row->shape[row->ndim]))
-            return bad(p, name, "its shape holds something that is no size");
+            return bad(
+                p, name,
+                "its shape holds something that is no whole number from 0 on");
         row->ndim++;
     }
     return LADE_OK;
@@ -73,87 +92,87 @@ static int read_range(const struct parse *p, const char *name,
         !lade_json_u64(list->child->next, end))
         return bad(p, name, "its data_offsets are not two whole numbers");
     if (*begin > *end)
-        return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                            "%s: tensor %.200s: its data_offsets [%llu,%llu] "
-                            "run backwards",
-                            p->file, name, (unsigned long long)*begin,
-                            (unsigned long long)*end);
+        return bad(p, name, "its data_offsets [%llu,%llu] run backwards",
+                   (unsigned long long)*begin, (unsigned long long)*end);
     return LADE_OK;
 }
 
-/* Bytes by dtype and shape against bytes by offsets. */
+/* Bytes by dtype and shape against bytes by offsets. An unknown dtype has no
+ * size: its range is all that is known. */
 static int check_size(const struct parse *p, const char *name,
                       const struct lade_row *row, const char *spelling)
 {
-    char shape[160];
-    uint64_t elements, bytes;
     enum lade_dtype dtype = (enum lade_dtype)row->dtype;
+    bool half_bytes = dtype == LADE_DTYPE_F4;
+    char shape[192];
+    uint64_t elements, bytes;
 
     lade_shape_text(row->shape, row->ndim, shape, sizeof(shape));
-    if (!lade_shape_count(row->shape, row->ndim, &elements))
-        return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                            "%s: tensor %.200s: shape %s overflows", p->file,
-                            name, shape);
-    if (dtype == LADE_DTYPE_UNKNOWN)
+    if (half_bytes && (row->ndim == 0 || row->shape[row->ndim - 1] % 2 != 0))
+        return bad(p, name, "%s %s: a row ends inside a byte", spelling, shape);
+    bool fits = lade_shape_count(row->shape, row->ndim, &elements);
+    if (fits && dtype == LADE_DTYPE_UNKNOWN)
         return LADE_OK;
-    if (dtype == LADE_DTYPE_F4 && row->ndim > 0 &&
-        row->shape[row->ndim - 1] % 2 != 0)
-        return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                            "%s: tensor %.200s: F4 %s: a row ends inside a "
-                            "byte",
-                            p->file, name, shape);
-    if (!lade_dtype_bytes(dtype, elements, &bytes) || bytes != row->length)
-        return lade_err_set(
-            p->err, LADE_E_CHECKPOINT,
-            "%s: tensor %.200s: %s %s needs %llu bytes, its data_offsets give "
-            "%llu",
-            p->file, name, spelling, shape, (unsigned long long)bytes,
-            (unsigned long long)row->length);
-    return LADE_OK;
+    if (!fits || !lade_dtype_bytes(dtype, elements, &bytes))
+        return bad(p, name, "%.40s %s: its size exceeds 64 bits", spelling,
+                   shape);
+    if (bytes == row->length)
+        return LADE_OK;
+    return bad(p, name, "%s %s needs %llu bytes, its data_offsets give %llu",
+               spelling, shape, (unsigned long long)bytes,
+               (unsigned long long)row->length);
 }
 
-static int only_known_keys(const struct parse *p, const cJSON *entry)
+/* The three members of an entry; any other is refused. */
+static int read_members(const struct parse *p, const cJSON *entry,
+                        const cJSON *members[3])
 {
-    for (const cJSON *key = entry->child; key; key = key->next)
-        if (strcmp(key->string, "dtype") != 0 &&
-            strcmp(key->string, "shape") != 0 &&
-            strcmp(key->string, "data_offsets") != 0)
-            return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                                "%s: tensor %.200s: unknown key %.100s",
-                                p->file, entry->string, key->string);
+    static const char *const keys[3] = {"dtype", "shape", "data_offsets"};
+
+    for (const cJSON *item = entry->child; item; item = item->next) {
+        int k = 0;
+        while (k < 3 && strcmp(item->string, keys[k]) != 0)
+            k++;
+        if (k == 3)
+            return bad(p, entry->string, "unknown key %.100s in its entry",
+                       item->string);
+        members[k] = item;
+    }
+    for (int k = 0; k < 3; k++)
+        if (members[k] == NULL)
+            return bad(p, entry->string, "it has no %s", keys[k]);
+    if (!cJSON_IsString(members[0]))
+        return bad(p, entry->string, "its dtype is not a text");
     return LADE_OK;
 }
 
 static int read_entry(struct parse *p, const cJSON *entry)
 {
     const char *name = entry->string;
-    struct lade_row row;
+    const cJSON *members[3] = {NULL, NULL, NULL};
+    size_t length = strlen(name);
+    struct lade_row row = {0};
     struct range range = {.name = name};
-    int rc = LADE_OK;
+    int rc;
 
-    memset(&row, 0, sizeof(row));
-    if (name[0] == 0 || strlen(name) > NAME_LIMIT)
-        return bad(p, name, "its name is empty or longer than 64 KiB");
+    if (length == 0)
+        return bad(p, name, "its name is empty");
+    if (length > NAME_LIMIT)
+        return bad(p, name, "its name has %zu bytes; at most %u are accepted",
+                   length, NAME_LIMIT);
     if (!cJSON_IsObject(entry))
         return bad(p, name, "its entry is not an object");
-    LADE_TRY(only_known_keys(p, entry));
-    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
-    if (!cJSON_IsString(dtype))
-        LADE_TRY(bad(p, name, "it has no dtype"));
-    row.dtype = (uint16_t)lade_dtype_find(dtype->valuestring);
-    LADE_TRY(read_shape(
-        p, name, cJSON_GetObjectItemCaseSensitive(entry, "shape"), &row));
-    LADE_TRY(read_range(p, name,
-                        cJSON_GetObjectItemCaseSensitive(entry, "data_offsets"),
-                        &range.begin, &range.end));
+    LADE_TRY(read_members(p, entry, members));
+    const char *dtype = members[0]->valuestring;
+    row.dtype = (uint16_t)lade_dtype_find(dtype);
+    LADE_TRY(read_shape(p, name, members[1], &row));
+    LADE_TRY(read_range(p, name, members[2], &range.begin, &range.end));
     row.length = range.end - range.begin;
-    LADE_TRY(check_size(p, name, &row, dtype->valuestring));
-    if (!lade_add_u64(p->data, range.begin, &row.offset))
-        LADE_TRY(bad(p, name, "its data_offsets overflow"));
+    LADE_TRY(check_size(p, name, &row, dtype));
+    row.offset = p->data + range.begin; /* both below 2^54 */
     if (lade_vec_push(&p->ranges, &range, p->err) == NULL)
         LADE_TRY(LADE_E_MEMORY);
-    LADE_TRY(
-        p->sink(p->ctx, name, strlen(name), &row, dtype->valuestring, p->err));
+    LADE_TRY(p->sink(p->ctx, name, length, &row, dtype, p->err));
 out:
     return rc;
 }
@@ -162,12 +181,13 @@ static int read_metadata(const struct parse *p, const cJSON *metadata)
 {
     if (!cJSON_IsObject(metadata))
         return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                            "%s: __metadata__ is not an object", p->file);
+                            "%.200s: __metadata__ is not an object", p->file);
     for (const cJSON *item = metadata->child; item; item = item->next)
         if (!cJSON_IsString(item))
-            return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                                "%s: __metadata__ %.100s is not a text",
-                                p->file, item->string);
+            return lade_err_set(
+                p->err, LADE_E_CHECKPOINT,
+                "%.200s: __metadata__: the value of %.100s is not a text",
+                p->file, item->string);
     return LADE_OK;
 }
 
@@ -182,53 +202,66 @@ static int by_begin(const void *x, const void *y)
     return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static int too_short(const struct parse *p, const struct range *first,
-                     uint64_t need)
+/* A range against where the ones before it end; `last` is the one that ends
+ * there. Empty ranges may stand anywhere up to that place. */
+static int check_next(const struct parse *p, const struct range *r, uint64_t at,
+                      const struct range *last)
 {
-    return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                        "%s: ends at %llu but the header needs %llu (tensor "
-                        "%.200s); the download is incomplete",
-                        p->file, (unsigned long long)p->file_size,
-                        (unsigned long long)need, first->name);
+    if (r->begin < at && r->end > r->begin)
+        return lade_err_set(
+            p->err, LADE_E_CHECKPOINT,
+            "%.200s: tensors %.200s [%llu,%llu] and %.200s "
+            "[%llu,%llu] overlap",
+            p->file, last->name, (unsigned long long)last->begin,
+            (unsigned long long)last->end, r->name,
+            (unsigned long long)r->begin, (unsigned long long)r->end);
+    if (r->begin > at)
+        return bad(p, r->name,
+                   "it begins at %llu, but the tensors before it end at %llu; "
+                   "bytes that belong to no tensor are refused",
+                   (unsigned long long)r->begin, (unsigned long long)at);
+    return LADE_OK;
+}
+
+/* Where the data end against where the file ends. */
+static int check_end(const struct parse *p, uint64_t at, const char *cut)
+{
+    unsigned long long size = p->file_size, need = p->data + at;
+
+    if (need > size)
+        return lade_err_set(p->err, LADE_E_CHECKPOINT,
+                            "%.200s: ends at %llu but the header needs %llu "
+                            "(tensor %.200s); the download is incomplete",
+                            p->file, size, need, cut);
+    if (need < size)
+        return lade_err_set(p->err, LADE_E_CHECKPOINT,
+                            "%.200s: ends at %llu but its last tensor ends at "
+                            "%llu; bytes that belong to no tensor are refused",
+                            p->file, size, need);
+    return LADE_OK;
 }
 
 static int check_ranges(struct parse *p)
 {
-    const struct range *ranges = p->ranges.data;
-    uint64_t count = p->ranges.count, at = 0, need = 0;
-    const struct range *cut = NULL;
+    const struct range *ranges = p->ranges.data, *last = ranges, *cut = NULL;
+    uint64_t count = p->ranges.count, at = 0;
+    int rc;
 
     if (count > 0)
-        qsort(p->ranges.data, count, sizeof(struct range), by_begin);
+        qsort(p->ranges.data, count, sizeof(*ranges), by_begin);
     for (uint64_t i = 0; i < count; i++) {
         const struct range *r = &ranges[i];
-        if (r->begin < at && r->end > r->begin)
-            return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                                "%s: tensors %.200s and %.200s overlap",
-                                p->file, ranges[i - 1].name, r->name);
-        if (r->begin > at)
-            return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                                "%s: %llu bytes before tensor %.200s belong "
-                                "to no tensor",
-                                p->file, (unsigned long long)(r->begin - at),
-                                r->name);
-        at = lade_max_u64(at, r->end);
+        LADE_TRY(check_next(p, r, at, last));
+        if (r->end <= at)
+            continue;
+        at = r->end;
+        last = r;
         if (cut == NULL && r->end > p->file_size - p->data)
             cut = r;
     }
-    if (!lade_add_u64(p->data, at, &need))
-        need = UINT64_MAX;
-    if (cut != NULL)
-        return too_short(p, cut, need);
-    if (need < p->file_size)
-        return lade_err_set(p->err, LADE_E_CHECKPOINT,
-                            "%s: %llu bytes after the last tensor belong to "
-                            "no tensor (the header ends the data at %llu, the "
-                            "file has %llu bytes)",
-                            p->file, (unsigned long long)(p->file_size - need),
-                            (unsigned long long)need,
-                            (unsigned long long)p->file_size);
-    return LADE_OK;
+    LADE_TRY(check_end(p, at, cut ? cut->name : ""));
+out:
+    return rc;
 }
 
 int lade_safetensors_parse(const char *header, size_t length,
@@ -249,13 +282,13 @@ int lade_safetensors_parse(const char *header, size_t length,
     lade_vec_init(&p.ranges, mem, LADE_TAG_TEMP, sizeof(struct range));
     if (file_size < p.data)
         LADE_TRY(lade_err_set(err, LADE_E_CHECKPOINT,
-                              "%s: a header of %zu bytes in a file of %llu",
+                              "%.200s: a header of %zu bytes in a file of %llu",
                               file, length, (unsigned long long)file_size));
     LADE_TRY(
         lade_json_parse(header, length, file, LADE_E_CHECKPOINT, &root, err));
     if (!cJSON_IsObject(root))
         LADE_TRY(lade_err_set(err, LADE_E_CHECKPOINT,
-                              "%s: its header is not a JSON object", file));
+                              "%.200s: its header is not a JSON object", file));
     for (const cJSON *entry = root->child; entry; entry = entry->next)
         LADE_TRY(strcmp(entry->string, "__metadata__") == 0
                      ? read_metadata(&p, entry)
@@ -279,36 +312,78 @@ static int read_at(int fd, const char *file, void *to, size_t size,
             continue;
         if (n < 0)
             return lade_err_set(
-                err, LADE_E_IO, "%s at %llu: wanted %zu bytes, got %zu: %s",
+                err, LADE_E_IO, "%.200s at %llu: wanted %zu bytes, got %zu: %s",
                 file, (unsigned long long)offset, size, got, strerror(errno));
         if (n == 0)
-            return lade_err_set(err, LADE_E_CHECKPOINT,
-                                "%s: ends at %llu while its header was read; "
-                                "the file changed",
-                                file, (unsigned long long)(offset + got));
+            return lade_err_set(
+                err, LADE_E_CHECKPOINT,
+                "%.200s: ends at %llu while its header was read; "
+                "the file changed",
+                file, (unsigned long long)(offset + got));
         got += (size_t)n;
     }
     return LADE_OK;
 }
 
-/* A file that is the text of a large-file pointer instead of weights. */
+/* A file whose first 8 bytes are "version ": the text of a large-file pointer
+ * instead of weights, or nothing we know. */
 static int refuse_pointer(int fd, uint64_t size, const char *file,
                           lade_err *err)
 {
-    char text[POINTER_SIZE + 1] = "";
-    const char *said = NULL;
+    char text[POINTER_LIMIT + 1] = "";
+    uint64_t some = lade_min_u64(size, POINTER_LIMIT);
+    int rc = read_at(fd, file, text, (size_t)some, 0, err);
 
-    if (size > POINTER_SIZE ||
-        read_at(fd, file, text, (size_t)size, 0, err) != LADE_OK ||
-        strncmp(text, "version https://git-lfs", 23) != 0)
-        return err->status;
-    said = strstr(text, "\nsize ");
+    if (rc != LADE_OK || strncmp(text, "version https://git-lfs", 23) != 0)
+        return rc;
+    const char *said = strstr(text, "\nsize ");
     unsigned long long whole = said ? strtoull(said + 6, NULL, 10) : 0;
     return lade_err_set(err, LADE_E_CHECKPOINT,
-                        "%s: a large-file (Git LFS) pointer of %llu bytes, "
+                        "%.200s: a large-file (Git LFS) pointer of %llu bytes, "
                         "not weights; it stands for a file of %llu bytes: "
-                        "fetch it with git lfs pull",
+                        "fetch that with git lfs pull",
                         file, (unsigned long long)size, whole);
+}
+
+static int check_length(uint64_t length, uint64_t size, const char *file,
+                        lade_err *err)
+{
+    if (length > size - 8)
+        return lade_err_set(err, LADE_E_CHECKPOINT,
+                            "%.200s: its first 8 bytes promise a header of "
+                            "%llu bytes, but the file has %llu: not "
+                            "safetensors, or the download is incomplete",
+                            file, (unsigned long long)length,
+                            (unsigned long long)size);
+    if (length > HEADER_LIMIT)
+        return lade_err_set(err, LADE_E_CHECKPOINT,
+                            "%.200s: a header of %llu bytes; at most %llu are "
+                            "accepted",
+                            file, (unsigned long long)length,
+                            (unsigned long long)HEADER_LIMIT);
+    return LADE_OK;
+}
+
+/* `size` is what the gate before saw: the plan is made for that file. */
+static int check_same(int fd, uint64_t size, const char *file, lade_err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return lade_err_set(err, LADE_E_IO, "%.200s: %s", file,
+                            strerror(errno));
+    if ((uint64_t)st.st_size != size)
+        return lade_err_set(err, LADE_E_CHECKPOINT,
+                            "%.200s: has %llu bytes, had %llu a moment ago; it "
+                            "changes while it is loaded",
+                            file, (unsigned long long)st.st_size,
+                            (unsigned long long)size);
+    if (size < 8)
+        return lade_err_set(err, LADE_E_CHECKPOINT,
+                            "%.200s: %s; the download is incomplete", file,
+                            size ? "shorter than the 8 bytes of a header length"
+                                 : "an empty file (0 bytes)");
+    return LADE_OK;
 }
 
 static int scan(int fd, uint64_t size, const char *file, struct lade_mem *mem,
@@ -318,24 +393,11 @@ static int scan(int fd, uint64_t size, const char *file, struct lade_mem *mem,
     char *header = NULL;
     int rc;
 
-    if (size < 8)
-        return lade_err_set(err, LADE_E_CHECKPOINT,
-                            "%s: %llu bytes, shorter than any safetensors "
-                            "file; the download is incomplete",
-                            file, (unsigned long long)size);
-    LADE_TRY(refuse_pointer(fd, size, file, err));
+    LADE_TRY(check_same(fd, size, file, err));
     LADE_TRY(read_at(fd, file, &length, sizeof(length), 0, err));
-    if (length > size - 8)
-        LADE_TRY(lade_err_set(
-            err, LADE_E_CHECKPOINT,
-            "%s: says its header has %llu bytes, but the file has %llu; not "
-            "a safetensors file, or the download is incomplete",
-            file, (unsigned long long)length, (unsigned long long)size));
-    if (length > HEADER_LIMIT)
-        LADE_TRY(lade_err_set(err, LADE_E_CHECKPOINT,
-                              "%s: a header of %llu bytes; at most 1 GiB is "
-                              "accepted",
-                              file, (unsigned long long)length));
+    if (memcmp(&length, "version ", sizeof(length)) == 0)
+        LADE_TRY(refuse_pointer(fd, size, file, err));
+    LADE_TRY(check_length(length, size, file, err));
     header = lade_alloc(mem, LADE_TAG_TEMP, (size_t)length, err);
     if (header == NULL)
         LADE_TRY(LADE_E_MEMORY);

@@ -1,344 +1,304 @@
 /*
  * In: a path and a wish. Out: the shards, in natural order, with size, time
- * and identity; what the index says. Only names are looked at.
+ * and identity; what the index says. Files are looked at (stat), none but the
+ * index is opened; sub-folders are not entered.
  *
  * Mirrors vLLM: default_loader.py, DefaultModelLoader._prepare_weights;
- * weight_utils.py, filter_duplicate_safetensors_files.
+ * weight_utils.py, filter_duplicate_safetensors_files. Unlike the engine, auto
+ * looks at the top level only, and a name in an index may not leave the folder.
  */
 #include "locate/locate.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/host.h"
 #include "base/log.h"
+#include "locate/folder.h"
 #include "locate/index.h"
 
-#define INDEX_NAME "model.safetensors.index.json"
-#define SHOWN 5
-
-struct found {
+struct locate {
     struct lade_mem *mem;
-    const char *dir;
-    struct lade_pool pool;  /* file names, then other texts of the product */
-    struct lade_vec names;  /* uint32_t: *.safetensors of the folder */
-    struct lade_vec shards; /* struct lade_shard */
-    struct lade_pool tensors;
+    struct lade_folder folder;
     struct lade_index_file index;
-    uint32_t *shard_of_file; /* position in index.files -> shard */
-    bool has_index, has_consolidated, has_params, has_other;
-    char others[256]; /* some names, for the error when nothing fits */
+    bool use_index;
+    const char *dir;
+    struct lade_pool pool;  /* texts of the product */
+    struct lade_vec shards; /* struct lade_shard */
+    struct lade_map taken;  /* file name -> shard */
 };
 
-static const char *name_of(const struct found *f, uint32_t offset)
+/* ---- single files ---- */
+
+/* Absent, or not what it should be, is the checkpoint's fault; all else is the
+ * system's. */
+static int status_of(int why)
 {
-    return lade_pool_get(&f->pool, offset);
+    bool absent =
+        why == ENOENT || why == ENOTDIR || why == ELOOP || why == ENAMETOOLONG;
+
+    return absent ? LADE_E_CHECKPOINT : LADE_E_IO;
 }
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static int full_path(const char *dir, const char *name, char *out, size_t size,
-                     lade_err *err)
-{
-    size_t n = strlen(dir);
-    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
-    int written = snprintf(out, size, "%s%s%s", dir, slash, name);
-
-    if (written < 0 || (size_t)written >= size)
-        return lade_err_set(err, LADE_E_CHECKPOINT,
-                            "%.200s...: the path is too long", dir);
-    return LADE_OK;
-}
-
-/* ---- what is in the folder ---- */
-
-static void note_other(struct found *f, const char *name)
-{
-    size_t used = strlen(f->others);
-
-    if (name[0] == '.' || used + strlen(name) + 3 > sizeof(f->others))
-        return;
-    snprintf(f->others + used, sizeof(f->others) - used, "%s%s",
-             used ? ", " : "", name);
-}
-
-static int note(struct found *f, const char *name, lade_err *err)
-{
-    uint32_t offset;
-
-    if (strcmp(name, INDEX_NAME) == 0)
-        f->has_index = true;
-    if (strcmp(name, "params.json") == 0)
-        f->has_params = true;
-    if (name[0] == '.' || !ends_with(name, ".safetensors")) {
-        if (ends_with(name, ".bin") || ends_with(name, ".pt") ||
-            ends_with(name, ".pth") || ends_with(name, ".gguf"))
-            f->has_other = true;
-        note_other(f, name);
-        return LADE_OK;
-    }
-    if (strncmp(name, "consolidated", 12) == 0)
-        f->has_consolidated = true;
-    int rc = lade_pool_add(&f->pool, name, strlen(name), &offset, err);
-    if (rc == LADE_OK && lade_vec_push(&f->names, &offset, err) == NULL)
-        rc = LADE_E_MEMORY;
-    return rc;
-}
-
-static int list_folder(struct found *f, lade_err *err)
-{
-    DIR *dir = opendir(f->dir);
-    int rc = LADE_OK;
-
-    if (dir == NULL)
-        return lade_err_set(
-            err,
-            errno == ENOENT || errno == ENOTDIR ? LADE_E_CHECKPOINT : LADE_E_IO,
-            "%s: %s", f->dir, strerror(errno));
-    errno = 0;
-    for (struct dirent *e; rc == LADE_OK && (e = readdir(dir)) != NULL;
-         errno = 0)
-        rc = note(f, e->d_name, err);
-    if (rc == LADE_OK && errno != 0)
-        rc = lade_err_set(err, LADE_E_IO, "%s: %s", f->dir, strerror(errno));
-    closedir(dir);
-    return rc;
-}
-
-static int nothing_here(const struct found *f, lade_err *err)
-{
-    if (f->has_other)
-        return lade_err_set(
-            err, LADE_E_CHECKPOINT,
-            "%s: no *.safetensors, only %s; .bin, .pt and .gguf weights are "
-            "not in this version",
-            f->dir, f->others);
-    return lade_err_set(err, LADE_E_CHECKPOINT,
-                        "%s: no weights (*.safetensors); found %s", f->dir,
-                        f->others[0] ? f->others : "nothing");
-}
-
-static int resolve_format(const struct found *f, enum lade_format wish,
-                          lade_err *err)
-{
-    if (wish == LADE_FORMAT_AUTO && f->has_consolidated && f->has_params)
-        return lade_err_set(
-            err, LADE_E_CHECKPOINT,
-            "%s: consolidated*.safetensors and params.json are the mistral "
-            "format, which is not in this version; --format hf takes the "
-            "Hugging Face files beside them",
-            f->dir);
-    return f->names.count > 0 ? LADE_OK : nothing_here(f, err);
-}
-
-/* ---- shards ---- */
 
 static int cannot_stat(const char *path, lade_err *err)
 {
-    struct stat link;
+    char target[1024];
     int why = errno;
+    ssize_t n = why == ENOENT ? readlink(path, target, sizeof(target) - 1) : -1;
 
-    if (why == ENOENT && lstat(path, &link) == 0 && S_ISLNK(link.st_mode)) {
-        char target[1024];
-        ssize_t n = readlink(path, target, sizeof(target) - 1);
-        target[n > 0 ? n : 0] = 0;
-        return lade_err_set(err, LADE_E_CHECKPOINT,
-                            "%s: link target missing: %s", path, target);
-    }
-    return lade_err_set(err, why == ENOENT ? LADE_E_CHECKPOINT : LADE_E_IO,
-                        "%s: %s", path, strerror(why));
+    if (n < 0)
+        return lade_err_set(err, status_of(why), "%.500s: %s", path,
+                            strerror(why));
+    target[n] = 0;
+    return lade_err_set(err, LADE_E_CHECKPOINT,
+                        "%.300s: link target missing: it leads to %.400s, "
+                        "which does not exist",
+                        path, target);
 }
 
-static int add_shard(struct found *f, uint32_t name, lade_err *err)
+static const char *kind_of(mode_t mode)
 {
-    char path[4096];
+    return S_ISDIR(mode) ? "a folder" : "a special file (pipe, device, socket)";
+}
+
+static int add_shard(struct locate *l, const char *name, lade_err *err)
+{
+    char path[PATH_MAX];
     struct stat st;
-    int rc = full_path(f->dir, name_of(f, name), path, sizeof(path), err);
+    struct lade_shard shard = {0};
+    int rc;
 
-    if (rc != LADE_OK)
-        return rc;
+    LADE_TRY(lade_path_join(l->dir, name, path, sizeof(path), err));
     if (stat(path, &st) != 0)
-        return cannot_stat(path, err);
+        LADE_TRY(cannot_stat(path, err));
     if (!S_ISREG(st.st_mode))
-        return lade_err_set(err, LADE_E_CHECKPOINT, "%s: not a file but a %s",
-                            path,
-                            S_ISDIR(st.st_mode) ? "folder" : "special file");
-    struct lade_shard shard = {
-        .name = name,
-        .size = (uint64_t)st.st_size,
-        .mtime_ns =
-            (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-        .dev = (uint64_t)st.st_dev,
-        .ino = (uint64_t)st.st_ino,
-    };
-    return lade_vec_push(&f->shards, &shard, err) ? LADE_OK : LADE_E_MEMORY;
+        LADE_TRY(lade_err_set(err, LADE_E_CHECKPOINT,
+                              "%.500s: a file is needed, this is %s", path,
+                              kind_of(st.st_mode)));
+    LADE_TRY(lade_pool_add(&l->pool, name, strlen(name), &shard.name, err));
+    LADE_TRY(lade_map_put(&l->taken, name, strlen(name),
+                          (uint32_t)l->shards.count, NULL, NULL, err));
+    shard.size = (uint64_t)st.st_size;
+    shard.mtime_ns =
+        (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    shard.dev = (uint64_t)st.st_dev;
+    shard.ino = (uint64_t)st.st_ino;
+    if (lade_vec_push(&l->shards, &shard, err) == NULL)
+        rc = LADE_E_MEMORY;
+out:
+    return rc;
 }
 
-static const struct found *sorting; /* qsort has no context; rank 0 only */
-
-static int by_name(const void *a, const void *b)
+/* The folder of a single file, and the name in it. */
+static int split(const char *path, char *dir, size_t size, const char **name,
+                 lade_err *err)
 {
-    return lade_natural_compare(name_of(sorting, *(const uint32_t *)a),
-                                name_of(sorting, *(const uint32_t *)b));
+    const char *slash = strrchr(path, '/');
+    size_t length = strlen(path);
+    const char *other = lade_other_format(path);
+
+    if (length < 12 || strcmp(path + length - 12, ".safetensors") != 0)
+        return lade_err_set(err, LADE_E_CHECKPOINT,
+                            "%.500s: a folder or a .safetensors file is "
+                            "needed%s%s%s",
+                            path, other ? "; reading " : "", other ? other : "",
+                            other ? " is not in this version" : "");
+    *name = slash ? slash + 1 : path;
+    snprintf(dir, size, "%.*s", slash > path ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    return LADE_OK;
 }
 
-static bool in_list(const struct found *f, const struct lade_vec *list,
-                    const struct lade_pool *pool, const char *name)
-{
-    for (uint64_t i = 0; i < list->count; i++)
-        if (strcmp(lade_pool_get(pool, *LADE_VEC_AT(list, uint32_t, i)),
-                   name) == 0)
-            return true;
-    (void)f;
-    return false;
-}
+/* ---- the folder ---- */
 
-static int missing_shards(const struct found *f, lade_err *err)
+static int refuse_mistral(const struct lade_folder *folder, lade_err *err)
 {
-    char list[512] = "";
-    size_t used = 0;
-    int missing = 0;
+    bool others = folder->weights.count > folder->consolidated;
 
-    for (uint64_t i = 0; i < f->index.files.count; i++) {
-        const char *name = lade_pool_get(
-            f->index.names, *LADE_VEC_AT(&f->index.files, uint32_t, i));
-        if (in_list(f, &f->names, &f->pool, name))
-            continue;
-        if (missing++ >= SHOWN)
-            continue;
-        int n = snprintf(list + used, sizeof(list) - used, "%s%s",
-                         used ? ", " : "", name);
-        used += n > 0 && (size_t)n < sizeof(list) - used ? (size_t)n : 0;
-    }
-    if (missing == 0)
-        return LADE_OK;
     return lade_err_set(
         err, LADE_E_CHECKPOINT,
-        "%s names %llu files, %d of them are not there: %s%s; %llu weight "
-        "files are in the folder (an incomplete download, or a left-over "
-        "index: --ignore-index takes the files as they are)",
-        INDEX_NAME, (unsigned long long)f->index.files.count, missing, list,
-        missing > SHOWN ? ", ..." : "", (unsigned long long)f->names.count);
+        "%.400s: consolidated*.safetensors and params.json are there, so "
+        "format auto means mistral, which is not in this version; --format hf "
+        "%s",
+        folder->path,
+        others ? "takes the Hugging Face files beside them"
+               : "would take Hugging Face files (model*.safetensors), but "
+                 "there are none");
 }
 
-/* Files beside those of the index are never opened; one warning. */
-static void warn_strays(const struct found *f)
+static int missing_shards(const struct locate *l, lade_err *err)
 {
-    char list[256] = "";
-    size_t used = 0;
-    int strays = 0;
-
-    for (uint64_t i = 0; i < f->names.count; i++) {
-        const char *name = name_of(f, *LADE_VEC_AT(&f->names, uint32_t, i));
-        if (in_list(f, &f->index.files, f->index.names, name))
-            continue;
-        if (strays++ >= 3)
-            continue;
-        int n = snprintf(list + used, sizeof(list) - used, "%s%s",
-                         used ? ", " : "", name);
-        used += n > 0 && (size_t)n < sizeof(list) - used ? (size_t)n : 0;
-    }
-    if (strays > 0)
-        lade_warn("%d weight file%s not named by the index: %s%s; not read",
-                  strays, strays == 1 ? " is" : "s are", list,
-                  strays > 3 ? ", ..." : "");
-}
-
-static int choose_shards(struct found *f, bool use_index, lade_err *err)
-{
+    const struct lade_vec *weights = &l->folder.weights;
+    struct lade_names missing = {0};
+    struct lade_map there;
+    uint64_t strays = 0;
+    uint32_t place;
     int rc = LADE_OK;
 
-    sorting = f;
-    if (f->names.count > 0)
-        qsort(f->names.data, f->names.count, sizeof(uint32_t), by_name);
-    sorting = NULL;
-    if (use_index) {
-        rc = missing_shards(f, err);
-        if (rc == LADE_OK)
-            warn_strays(f);
+    lade_map_init(&there, l->mem);
+    for (uint64_t i = 0; i < weights->count; i++) {
+        const char *name = *LADE_VEC_AT(weights, const char *, i);
+        LADE_TRY(lade_map_put(&there, name, strlen(name), 0, NULL, NULL, err));
+        strays += !lade_index_names(&l->index, name);
     }
-    for (uint64_t i = 0; rc == LADE_OK && i < f->names.count; i++) {
-        uint32_t name = *LADE_VEC_AT(&f->names, uint32_t, i);
-        if (use_index &&
-            !in_list(f, &f->index.files, f->index.names, name_of(f, name)))
-            continue;
-        rc = add_shard(f, name, err);
+    for (uint64_t i = 0; i < l->index.files.count; i++) {
+        const char *name = lade_index_name(&l->index, i);
+        if (!lade_map_get(&there, name, strlen(name), &place))
+            lade_names_add(&missing, name);
     }
+    if (missing.count > 0)
+        LADE_TRY(lade_err_set(
+            err, LADE_E_CHECKPOINT,
+            LADE_INDEX_NAME " names %llu files, %llu of them absent: %s; the "
+                            "folder has %llu *.safetensors; %s",
+            (unsigned long long)l->index.files.count,
+            (unsigned long long)missing.count, lade_names_text(&missing),
+            (unsigned long long)weights->count,
+            strays ? "the index may be left over from another set of files: "
+                     "--ignore-index takes the files as they are"
+                   : "the download is incomplete"));
+out:
+    lade_map_fini(&there);
+    return rc;
+}
+
+/* The files that count; those beside the index get one warning. */
+static int take_files(struct locate *l, lade_err *err)
+{
+    const struct lade_vec *weights = &l->folder.weights;
+    struct lade_names strays = {0};
+    int rc = LADE_OK;
+
+    for (uint64_t i = 0; i < weights->count; i++) {
+        const char *name = *LADE_VEC_AT(weights, const char *, i);
+        if (l->use_index && !lade_index_names(&l->index, name))
+            lade_names_add(&strays, name);
+        else
+            LADE_TRY(add_shard(l, name, err));
+    }
+    if (strays.count > 0)
+        lade_warn("%llu weight file%s not named by the index: %s; not read",
+                  (unsigned long long)strays.count,
+                  strays.count == 1 ? " is" : "s are",
+                  lade_names_text(&strays));
+out:
+    return rc;
+}
+
+static int read_index(struct locate *l, lade_err *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int rc;
+
+    LADE_TRY(lade_path_join(l->dir, LADE_INDEX_NAME, path, sizeof(path), err));
+    if (stat(path, &st) != 0)
+        LADE_TRY(cannot_stat(path, err));
+    LADE_TRY(lade_index_read(path, &l->index, l->mem, err));
+    LADE_TRY(missing_shards(l, err));
+out:
+    return rc;
+}
+
+static int search_folder(struct locate *l, const struct lade_locate_wish *wish,
+                         lade_err *err)
+{
+    int rc;
+
+    LADE_TRY(lade_folder_read(&l->folder, l->dir, l->mem, err));
+    if (wish->format == LADE_FORMAT_AUTO && l->folder.consolidated > 0 &&
+        l->folder.has_params)
+        LADE_TRY(refuse_mistral(&l->folder, err));
+    if (l->folder.weights.count == 0)
+        LADE_TRY(lade_folder_no_weights(&l->folder, err));
+    l->use_index = l->folder.has_index && !wish->ignore_index;
+    if (l->use_index)
+        LADE_TRY(read_index(l, err));
+    LADE_TRY(take_files(l, err));
+out:
     return rc;
 }
 
 /* ---- products ---- */
 
-static int pack_index(struct found *f, struct lade_index **index, lade_err *err)
+static int pack_index(struct locate *l, struct lade_index **index,
+                      lade_err *err)
 {
     struct lade_index head = {.blob.kind = LADE_BLOB_INDEX};
     const struct lade_section sections[] = {
-        {&head.rows, f->index.rows.data, f->index.rows.count,
+        {&head.rows, l->index.rows.data, l->index.rows.count,
          sizeof(struct lade_index_row)},
-        {&head.pool, f->tensors.chars.data, f->tensors.chars.count, 1},
+        {&head.pool, l->index.tensors.chars.data, l->index.tensors.chars.count,
+         1},
     };
 
-    for (uint64_t i = 0; i < f->index.rows.count; i++) {
-        struct lade_index_row *row =
-            LADE_VEC_AT(&f->index.rows, struct lade_index_row, i);
-        const char *file =
-            lade_pool_get(f->index.names,
-                          *LADE_VEC_AT(&f->index.files, uint32_t, row->shard));
-        /* few files, many tensors: look up each file once */
-        if (f->shard_of_file[row->shard] == UINT32_MAX)
-            for (uint32_t s = 0; s < f->shards.count; s++)
-                if (strcmp(
-                        name_of(f, LADE_VEC_AT(&f->shards, struct lade_shard, s)
-                                       ->name),
-                        file) == 0)
-                    f->shard_of_file[row->shard] = s;
-        row->shard = f->shard_of_file[row->shard];
+    /* few files, many tensors: each file is looked up once */
+    uint32_t *shard = lade_alloc_array(
+        l->mem, LADE_TAG_TEMP, l->index.files.count, sizeof(*shard), err);
+    if (shard == NULL)
+        return LADE_E_MEMORY;
+    for (uint64_t i = 0; i < l->index.files.count; i++) {
+        const char *name = lade_index_name(&l->index, i);
+        lade_map_get(&l->taken, name, strlen(name), &shard[i]);
     }
-    *index = lade_blob_pack(f->mem, &head, sizeof(head), sections, 2, err);
+    for (uint64_t i = 0; i < l->index.rows.count; i++) {
+        struct lade_index_row *row =
+            LADE_VEC_AT(&l->index.rows, struct lade_index_row, i);
+        row->shard = shard[row->shard];
+    }
+    lade_free(l->mem, shard);
+    *index = lade_blob_pack(l->mem, &head, sizeof(head), sections, 2, err);
     return *index ? LADE_OK : LADE_E_MEMORY;
 }
 
-static int add_text(struct found *f, const char *text, uint32_t *offset,
+static int add_text(struct locate *l, const char *text, uint32_t *offset,
                     lade_err *err)
 {
-    return lade_pool_add(&f->pool, text, strlen(text), offset, err);
+    return lade_pool_add(&l->pool, text, strlen(text), offset, err);
 }
 
-static int pack_shards(struct found *f, bool use_index,
+/* Where config.json is; "" if it is not. A dangling link counts: whoever needs
+ * it then says what is wrong with it. */
+static int add_config(struct locate *l, uint32_t *offset, lade_err *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int rc = lade_path_join(l->dir, "config.json", path, sizeof(path), err);
+
+    if (rc != LADE_OK)
+        return rc;
+    return add_text(l, lstat(path, &st) == 0 ? path : "", offset, err);
+}
+
+static int pack_shards(struct locate *l, enum lade_format wish,
                        struct lade_shards **shards, lade_err *err)
 {
-    struct lade_shards head = {.blob.kind = LADE_BLOB_SHARDS,
-                               .format = LADE_FORMAT_HF,
-                               .has_index = use_index};
-    char path[4096], type[128];
+    struct lade_shards head = {
+        .blob.kind = LADE_BLOB_SHARDS,
+        .format = wish == LADE_FORMAT_AUTO ? LADE_FORMAT_HF : (uint32_t)wish,
+        .has_index = l->use_index};
+    char path[PATH_MAX], type[128];
+    uint32_t first = LADE_VEC_AT(&l->shards, struct lade_shard, 0)->name;
     int rc;
 
-    LADE_TRY(full_path(
-        f->dir, name_of(f, LADE_VEC_AT(&f->shards, struct lade_shard, 0)->name),
-        path, sizeof(path), err));
+    LADE_TRY(lade_path_join(l->dir, lade_pool_get(&l->pool, first), path,
+                            sizeof(path), err));
     lade_host_filesystem(NULL, path, type, sizeof(type));
-    LADE_TRY(add_text(f, type, &head.filesystem, err));
-    LADE_TRY(add_text(f, f->dir, &head.dir, err));
-    LADE_TRY(add_text(f, use_index ? INDEX_NAME : "", &head.index_name, err));
-    LADE_TRY(full_path(f->dir, "config.json", path, sizeof(path), err));
-    LADE_TRY(
-        add_text(f, access(path, F_OK) == 0 ? path : "", &head.config, err));
+    LADE_TRY(add_text(l, type, &head.filesystem, err));
+    LADE_TRY(add_text(l, l->dir, &head.dir, err));
+    LADE_TRY(add_text(l, l->use_index ? LADE_INDEX_NAME : "", &head.index_name,
+                      err));
+    LADE_TRY(add_config(l, &head.config, err));
     const struct lade_section sections[] = {
-        {&head.shards, f->shards.data, f->shards.count,
+        {&head.shards, l->shards.data, l->shards.count,
          sizeof(struct lade_shard)},
-        {&head.pool, f->pool.chars.data, f->pool.chars.count, 1},
+        {&head.pool, l->pool.chars.data, l->pool.chars.count, 1},
     };
-    *shards = lade_blob_pack(f->mem, &head, sizeof(head), sections, 2, err);
+    *shards = lade_blob_pack(l->mem, &head, sizeof(head), sections, 2, err);
     if (*shards == NULL)
         rc = LADE_E_MEMORY;
 out:
@@ -347,72 +307,22 @@ out:
 
 /* ---- the gate ---- */
 
-static int found_init(struct found *f, struct lade_mem *mem, lade_err *err)
+static int locate_init(struct locate *l, struct lade_mem *mem, lade_err *err)
 {
-    int rc;
-
-    memset(f, 0, sizeof(*f));
-    f->mem = mem;
-    f->index.pool = &f->tensors;
-    f->index.names = &f->pool;
-    lade_vec_init(&f->names, mem, LADE_TAG_TEMP, sizeof(uint32_t));
-    lade_vec_init(&f->shards, mem, LADE_TAG_TEMP, sizeof(struct lade_shard));
-    lade_vec_init(&f->index.rows, mem, LADE_TAG_TEMP,
-                  sizeof(struct lade_index_row));
-    lade_vec_init(&f->index.files, mem, LADE_TAG_TEMP, sizeof(uint32_t));
-    LADE_TRY(lade_pool_init(&f->pool, mem, LADE_TAG_TEMP, err));
-    LADE_TRY(lade_pool_init(&f->tensors, mem, LADE_TAG_TEMP, err));
-out:
-    return rc;
+    memset(l, 0, sizeof(*l));
+    l->mem = mem;
+    lade_vec_init(&l->shards, mem, LADE_TAG_TEMP, sizeof(struct lade_shard));
+    lade_map_init(&l->taken, mem);
+    return lade_pool_init(&l->pool, mem, LADE_TAG_TEMP, err);
 }
 
-static void found_fini(struct found *f)
+static void locate_fini(struct locate *l)
 {
-    lade_vec_fini(&f->names);
-    lade_vec_fini(&f->shards);
-    lade_vec_fini(&f->index.rows);
-    lade_vec_fini(&f->index.files);
-    lade_pool_fini(&f->pool);
-    lade_pool_fini(&f->tensors);
-    lade_free(f->mem, f->shard_of_file);
-}
-
-static int read_index(struct found *f, lade_err *err)
-{
-    char path[4096];
-    int rc = full_path(f->dir, INDEX_NAME, path, sizeof(path), err);
-
-    if (rc == LADE_OK)
-        rc = lade_index_read(path, &f->index, f->mem, err);
-    if (rc != LADE_OK)
-        return rc;
-    f->shard_of_file = lade_alloc_array(
-        f->mem, LADE_TAG_TEMP, f->index.files.count, sizeof(uint32_t), err);
-    if (f->shard_of_file == NULL)
-        return LADE_E_MEMORY;
-    memset(f->shard_of_file, 0xff, f->index.files.count * sizeof(uint32_t));
-    return LADE_OK;
-}
-
-/* A single file: its folder and itself. */
-static int one_file(struct found *f, const char *path, char *dir, size_t size,
-                    lade_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    uint32_t offset;
-
-    if (!ends_with(name, ".safetensors"))
-        return lade_err_set(err, LADE_E_CHECKPOINT,
-                            "%s: a folder or a .safetensors file is needed",
-                            path);
-    snprintf(dir, size, "%.*s", slash ? (int)(slash - path) : 1,
-             slash ? path : ".");
-    if (dir[0] == 0)
-        snprintf(dir, size, "/");
-    f->dir = dir;
-    int rc = lade_pool_add(&f->pool, name, strlen(name), &offset, err);
-    return rc == LADE_OK ? add_shard(f, offset, err) : rc;
+    lade_map_fini(&l->taken); /* its keys lie in folder */
+    lade_folder_fini(&l->folder);
+    lade_index_fini(&l->index);
+    lade_vec_fini(&l->shards);
+    lade_pool_fini(&l->pool);
 }
 
 int lade_locate(const char *path, const struct lade_locate_wish *wish,
@@ -421,38 +331,32 @@ int lade_locate(const char *path, const struct lade_locate_wish *wish,
 {
     struct lade_shards *product = NULL;
     struct lade_index *said = NULL;
-    struct found f;
-    char dir[4096];
+    struct locate l;
+    const char *name = NULL;
+    char dir[PATH_MAX];
     struct stat st;
-    bool use_index = false;
     int rc;
 
-    LADE_TRY(found_init(&f, mem, err));
-    f.dir = path;
-    if (strlen(path) >= sizeof(dir))
-        LADE_TRY(lade_err_set(err, LADE_E_CHECKPOINT,
-                              "%.200s...: the path is too long", path));
+    LADE_TRY(locate_init(&l, mem, err));
+    l.dir = path;
     if (stat(path, &st) != 0)
         LADE_TRY(cannot_stat(path, err));
-    if (!S_ISDIR(st.st_mode)) {
-        LADE_TRY(one_file(&f, path, dir, sizeof(dir), err));
+    if (S_ISDIR(st.st_mode)) {
+        LADE_TRY(search_folder(&l, wish, err));
     } else {
-        LADE_TRY(list_folder(&f, err));
-        LADE_TRY(resolve_format(&f, wish->format, err));
-        use_index = f.has_index && !wish->ignore_index;
-        if (use_index)
-            LADE_TRY(read_index(&f, err));
-        LADE_TRY(choose_shards(&f, use_index, err));
+        LADE_TRY(split(path, dir, sizeof(dir), &name, err));
+        l.dir = dir;
+        LADE_TRY(add_shard(&l, name, err));
     }
-    if (use_index)
-        LADE_TRY(pack_index(&f, &said, err));
-    LADE_TRY(pack_shards(&f, use_index, &product, err));
+    if (l.use_index)
+        LADE_TRY(pack_index(&l, &said, err));
+    LADE_TRY(pack_shards(&l, wish->format, &product, err));
     *shards = product;
     *index = said;
     said = NULL;
 out:
     lade_free(mem, said);
-    found_fini(&f);
+    locate_fini(&l);
     return rc;
 }
 
@@ -462,6 +366,7 @@ int lade_shard_path(const struct lade_shards *shards, uint32_t i, char *out,
     const struct lade_shard *shard =
         &LADE_ITEMS(shards, shards, struct lade_shard)[i];
 
-    return full_path(LADE_STRING(shards, pool, shards->dir),
-                     LADE_STRING(shards, pool, shard->name), out, size, err);
+    return lade_path_join(LADE_STRING(shards, pool, shards->dir),
+                          LADE_STRING(shards, pool, shard->name), out, size,
+                          err);
 }

@@ -13,6 +13,13 @@
 
 enum lade_format { LADE_FORMAT_AUTO, LADE_FORMAT_HF, LADE_FORMAT_SAFETENSORS };
 
+/* Capitals do not count. Another name is a USAGE error with the list; one that
+ * the full lade has says that it is not in this version. */
+int lade_format_find(const char *name, enum lade_format *format, lade_err *err);
+const char *lade_format_name(enum lade_format format);
+
+#define LADE_INDEX_NAME "model.safetensors.index.json"
+
 struct lade_locate_wish {
     enum lade_format format;
     bool ignore_index;
@@ -26,8 +33,8 @@ struct lade_shard {
     uint64_t dev, ino;
 };
 
-/* The product. Shards are in natural order of their names; numbers in a name
- * count as numbers. */
+/* The product. Shards are in natural order of their names: runs of digits count
+ * as numbers. */
 struct lade_shards {
     struct lade_blob blob;
     uint32_t format; /* enum lade_format, resolved */

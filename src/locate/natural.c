@@ -1,8 +1,11 @@
 /*
- * Natural order of file names. Mirrors vLLM: weight_utils.py,
- * _natural_sort_key.
+ * Natural order of file names: a name is text, number, text, number, ...; runs
+ * compare in turn, numbers as numbers, text by byte (which is by code point in
+ * UTF-8). A text that ends before the other comes first, so a digit comes
+ * before any other character, and the end of a name before a digit.
+ *
+ * Mirrors vLLM: weight_utils.py, _natural_sort_key.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "locate/locate.h"
@@ -16,19 +19,19 @@ static const char *base_name(const char *path)
 
 static bool is_digit(char c)
 {
-    return isdigit((unsigned char)c) != 0;
+    return c >= '0' && c <= '9';
 }
 
-/* Compares two runs of digits as numbers and steps behind them. */
+/* Compares two runs of digits as numbers of any size and steps behind them. */
 static int compare_numbers(const char **a, const char **b)
 {
     const char *x = *a, *y = *b;
+    size_t m = 0, n = 0;
 
     while (*x == '0')
         x++;
     while (*y == '0')
         y++;
-    size_t m = 0, n = 0;
     while (is_digit(x[m]))
         m++;
     while (is_digit(y[n]))
@@ -38,6 +41,14 @@ static int compare_numbers(const char **a, const char **b)
     if (m != n)
         return m < n ? -1 : 1;
     return memcmp(x, y, m);
+}
+
+/* Rank of a character that is not equal to the other's. */
+static int weight(char c)
+{
+    if (c == 0)
+        return 0;
+    return is_digit(c) ? 1 : 2 + (unsigned char)c;
 }
 
 int lade_natural_compare(const char *a, const char *b)
@@ -52,11 +63,12 @@ int lade_natural_compare(const char *a, const char *b)
             continue;
         }
         if (*x != *y)
-            return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+            break;
         x++;
         y++;
     }
-    if (*x || *y)
-        return *x ? 1 : -1;
-    return strcmp(a, b) < 0 ? -1 : strcmp(a, b) > 0;
+    int order = weight(*x) - weight(*y);
+    if (order == 0)
+        order = strcmp(a, b); /* m1 and m01: any fixed order */
+    return order < 0 ? -1 : order > 0;
 }

@@ -69,8 +69,10 @@ int lade_health_init(struct lade_health *health, struct lade_comm *comm,
     if (!health->out || !health->in || !health->state || !health->state_ns ||
         !health->sends || !health->recvs || !health->closed)
         return LADE_E_MEMORY;
-    for (size_t n = 0; n < count; n++)
+    for (size_t n = 0; n < count; n++) {
         health->state_ns[n] = now;
+        health->state[n].late_local = UINT32_MAX; /* until its first note */
+    }
     return LADE_OK;
 }
 

@@ -31,11 +31,11 @@ struct lade_span {
     uint64_t count; /* items */
 };
 
-#define LADE_ITEMS(product, span, type)                                                            \
+#define LADE_ITEMS(product, span, type)                                        \
     ((const type *)((const char *)(product) + (product)->span.at))
 
 /* String `offset` of the pool stored in span `pool`. */
-#define LADE_STRING(product, pool, offset)                                                         \
+#define LADE_STRING(product, pool, offset)                                     \
     ((const char *)(product) + (product)->pool.at + (offset))
 
 struct lade_section {
@@ -49,10 +49,12 @@ struct lade_section {
  * lade_free). head starts with a struct lade_blob whose kind is set. Returns
  * NULL with *err filled. */
 void *lade_blob_pack(struct lade_mem *mem, void *head, size_t head_size,
-                     const struct lade_section *sections, int count, lade_err *err);
+                     const struct lade_section *sections, int count,
+                     lade_err *err);
 
 /* A copy of a blob that arrived from elsewhere is usable only after this:
  * checks size, kind. */
-int lade_blob_check(const void *blob, uint64_t size, enum lade_blob_kind kind, lade_err *err);
+int lade_blob_check(const void *blob, uint64_t size, enum lade_blob_kind kind,
+                    lade_err *err);
 
 #endif

@@ -10,16 +10,20 @@
 uint64_t lade_now_ns(void);
 void lade_sleep_us(unsigned us);
 
-/* A list of finished spans; off (and free of cost) until lade_trace_on. Thread-safe. */
+/* A list of finished spans, at most a million; what is beyond is counted.
+ * Thread-safe. */
 struct lade_trace;
-struct lade_trace *lade_trace_new(struct lade_mem *mem, int rank, lade_err *err);
+struct lade_trace *lade_trace_new(struct lade_mem *mem, int rank,
+                                  lade_err *err);
 void lade_trace_free(struct lade_trace *trace);
-/* name must be a static string; trace may be NULL. `bytes` 0 if meaningless. */
-void lade_trace_span(struct lade_trace *trace, const char *name, uint64_t start_ns, uint64_t end_ns,
-                     uint64_t bytes);
-/* This rank's events as the inside of a JSON array ("{...},{...}"), allocated from mem with
- * tag TEMP; *length without the terminating zero. Times are microseconds since origin_ns. */
-int lade_trace_text(struct lade_trace *trace, uint64_t origin_ns, char **text, size_t *length,
-                    lade_err *err);
+/* name must be a static string of plain ASCII without quotes; trace may be NULL
+ * (off). `bytes` 0 if meaningless. */
+void lade_trace_span(struct lade_trace *trace, const char *name,
+                     uint64_t start_ns, uint64_t end_ns, uint64_t bytes);
+/* This rank's events as the inside of a JSON array ("{...},{...}"), allocated
+ * from mem with tag TEMP; *length without the terminating zero. Times are
+ * microseconds since origin_ns. */
+int lade_trace_text(struct lade_trace *trace, uint64_t origin_ns, char **text,
+                    size_t *length, lade_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Data files compiled in (families, presets); src/embed.cmake writes the tables.
- * Each ends with a row whose name is NULL; text is zero-terminated.
+ * Data files compiled in (families, presets); src/embed.cmake writes the
+ * tables. Each ends with a row whose name is NULL; text is zero-terminated.
  */
 #ifndef LADE_BASE_EMBED_H
 #define LADE_BASE_EMBED_H

@@ -18,7 +18,8 @@ uint64_t lade_host_boot(void);
 /* Type of the file system that holds path ("ext4", "nfs4", "unknown"), from
  * root/proc/self/mounts: longest mount point that is a path-component prefix of
  * the real path, later line wins a tie, octal escapes decoded. */
-void lade_host_filesystem(const char *root, const char *path, char *out, size_t size);
+void lade_host_filesystem(const char *root, const char *path, char *out,
+                          size_t size);
 /* nfs, nfs4, lustre, gpfs, beegfs, ceph, cifs, smb3, fuse.*, 9p, ... */
 bool lade_host_is_network(const char *type);
 

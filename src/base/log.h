@@ -21,12 +21,14 @@ enum lade_level {
 };
 
 /* Process-wide: who speaks, and how loud (default: WARN, rank 0 of 1). */
-void lade_log_setup(enum lade_level level, int rank, int ranks, const char *node);
+void lade_log_setup(enum lade_level level, int rank, int ranks,
+                    const char *node);
 bool lade_log_on(enum lade_level level);
 void lade_log(enum lade_level level, const char *gate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Records a warning of this rank and, on rank 0, prints it unless quiet. */
+/* Records a warning of this rank and, on rank 0, prints it unless quiet. The
+ * same text counts once. */
 void lade_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int lade_warn_count(void);
 const char *lade_warn_get(int index);

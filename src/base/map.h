@@ -20,9 +20,10 @@ struct lade_map {
 void lade_map_init(struct lade_map *map, struct lade_mem *mem);
 /* Adds key -> value. If the key is there already, nothing changes and *old is
  * its value and *added false. old and added may be NULL. */
-int lade_map_put(struct lade_map *map, const char *key, size_t length, uint32_t value,
-                 uint32_t *old, bool *added, lade_err *err);
-bool lade_map_get(const struct lade_map *map, const char *key, size_t length, uint32_t *value);
+int lade_map_put(struct lade_map *map, const char *key, size_t length,
+                 uint32_t value, uint32_t *old, bool *added, lade_err *err);
+bool lade_map_get(const struct lade_map *map, const char *key, size_t length,
+                  uint32_t *value);
 void lade_map_fini(struct lade_map *map);
 
 /* 64-bit and 128-bit digests of bytes (XXH3, seed 0). */

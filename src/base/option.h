@@ -9,35 +9,37 @@
 #include "base/mem.h"
 
 enum lade_option_kind {
-    LADE_OPT_FLAG,   /* bool */
-    LADE_OPT_U32,    /* uint32_t, within min .. max */
-    LADE_OPT_SIZE,   /* uint64_t bytes; suffix K M G T (1024) */
-    LADE_OPT_SECONDS,/* double, decimal */
-    LADE_OPT_TEXT,   /* const char * */
-    LADE_OPT_CHOICE, /* int: index in `choices` */
-    LADE_OPT_LIST    /* const char *: repeated options joined by '\n' (--set) */
+    LADE_OPT_FLAG,    /* bool */
+    LADE_OPT_U32,     /* uint32_t, within min .. max */
+    LADE_OPT_SIZE,    /* uint64_t bytes; suffix K M G T (1024) */
+    LADE_OPT_SECONDS, /* double, decimal */
+    LADE_OPT_TEXT,    /* const char * */
+    LADE_OPT_CHOICE,  /* int: index in `choices` */
+    LADE_OPT_LIST /* const char *: repeated options joined by '\n' (--set) */
 };
 
 struct lade_option {
-    const char *name;    /* "expert-placement"; LADE_EXPERT_PLACEMENT in the environment */
+    const char *
+        name; /* "expert-placement"; LADE_EXPERT_PLACEMENT in the environment */
     char letter;         /* 'v', or 0 */
     const char *metavar; /* "N", "SIZE", NULL for a flag */
     const char *help;    /* one line */
     enum lade_option_kind kind;
-    unsigned verbs;      /* bits: which verbs take it */
-    size_t at;           /* offsetof the value in the caller's struct */
+    unsigned verbs; /* bits: which verbs take it */
+    size_t at;      /* offsetof the value in the caller's struct */
     uint64_t min, max;
     const char *const *choices; /* NULL-terminated */
-    const char *initial; /* default as text; NULL: zero / NULL */
+    const char *initial;        /* default as text; NULL: zero / NULL */
 };
 
 struct lade_option_set {
     const struct lade_option *table;
     int count;
-    unsigned verb;          /* the bit of the verb at hand */
-    void *values;           /* the caller's struct */
-    bool given[128];        /* set by command line, environment or settings file */
-    const char *source[128];/* "command line", "environment", "settings", or NULL = default */
+    unsigned verb;   /* the bit of the verb at hand */
+    void *values;    /* the caller's struct */
+    bool given[128]; /* set by command line, environment or settings file */
+    const char *source[128];  /* "command line", "environment", "settings", or
+                                 NULL = default */
     struct lade_arena *arena; /* text values live here */
 };
 
@@ -49,16 +51,19 @@ struct lade_option_set {
  * LADE_E_USAGE names the option and the nearest valid one. A LADE_ variable
  * that is no option of any verb is a warning; variables and settings of other
  * verbs' options are left to these. Flags take 0, 1, true, false there. */
-int lade_option_parse(struct lade_option_set *set, int argc, char **argv, const char **words,
-                      int max_words, int *word_count, lade_err *err);
+int lade_option_parse(struct lade_option_set *set, int argc, char **argv,
+                      const char **words, int max_words, int *word_count,
+                      lade_err *err);
 
 /* Parses "64M", "1.5G" is refused, "4096". */
 int lade_option_size(const char *text, uint64_t *bytes, lade_err *err);
 
 /* Help text of the options of one verb, two columns, to `out` (FILE *). */
-void lade_option_help(const struct lade_option *table, int count, unsigned verb, void *out_file);
+void lade_option_help(const struct lade_option *table, int count, unsigned verb,
+                      void *out_file);
 
-/* The word of `words` (NULL-terminated) nearest to `word`, or NULL if nothing is near. */
+/* The word of `words` (NULL-terminated) nearest to `word`, or NULL if nothing
+ * is near. */
 const char *lade_nearest(const char *word, const char *const *words);
 /* Levenshtein distance, capped at 255; for near-miss hints. */
 unsigned lade_edit_distance(const char *a, const char *b);

@@ -13,10 +13,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* Fills *err (printf format, one line, without a final stop or newline) and returns `status`.
- * A second call on an err that already holds an error changes nothing: the
- * first cause wins. err may be NULL. Line breaks and control characters that
- * came in with file names are replaced by '?'. */
+/* Fills *err (printf format, one line, without a final stop or newline) and
+ * returns `status`. A second call on an err that already holds an error changes
+ * nothing: the first cause wins. err may be NULL. Line breaks and control
+ * characters that came in with file names are replaced by '?'. */
 int lade_err_set(lade_err *err, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -28,7 +28,10 @@ void lade_text_clean(char *text);
 void lade_err_line(const lade_err *err, char *out, size_t size);
 
 /* The exit code of the program for a status. */
-static inline int lade_exit_code(int status) { return -status; }
+static inline int lade_exit_code(int status)
+{
+    return -status;
+}
 
 /* Runs `call`; on failure stores its status in `rc` and jumps to `out`. */
 #define LADE_TRY(call)                                                         \

@@ -7,11 +7,34 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "base/json.h"
 
 static lade_err err;
 static char folder[PATH_MAX], path[PATH_MAX + 32];
+
+/* File systems differ in what they can; these stand before the C library. */
+static bool no_replace_flag, no_links;
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to,
+              unsigned flags)
+{
+    if (no_replace_flag && flags != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+int link(const char *from, const char *to)
+{
+    if (no_links) {
+        errno = EPERM;
+        return -1;
+    }
+    return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 static int set_up(void **state)
 {
@@ -164,6 +187,26 @@ static void test_special(void **state)
     assert_int_equal(unit_count_files(folder), 1);
 }
 
+/* Without RENAME_NOREPLACE (NFS), and without links, too (FAT, some FUSE). */
+static void test_poor_file_systems(void **state)
+{
+    (void)state;
+    no_replace_flag = true;
+    for (int links = 1; links >= 0; links--) {
+        no_links = !links;
+        assert_int_equal(lade_write_file(path, "one", 3, false, &err), LADE_OK);
+        holds(path, "one");
+        assert_int_equal(unit_count_files(folder), 1);
+        assert_int_equal(lade_write_file(path, "two", 3, true, &err), LADE_OK);
+        holds(path, "two");
+        unit_failed(lade_write_file(path, "x", 1, false, &err), &err,
+                    LADE_E_USAGE, "exists");
+        assert_int_equal(unit_count_files(folder), 1);
+        unlink(path);
+    }
+    no_replace_flag = no_links = false;
+}
+
 static void *race(void *arg)
 {
     lade_err mine = LADE_ERR_INIT;
@@ -173,13 +216,16 @@ static void *race(void *arg)
     return mine.status == LADE_E_USAGE ? NULL : (void *)folder;
 }
 
-/* Of two that write without force one wins and the other is told. */
+/* Of two that write without force one wins and the other is told, in each of
+ * the three ways. */
 static void test_race(void **state)
 {
     static char names[] = "ab";
 
     (void)state;
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 60; i++) {
+        no_replace_flag = i % 3 > 0;
+        no_links = i % 3 > 1;
         pthread_t threads[2];
         void *won[2];
         char want[2] = "?";
@@ -193,6 +239,7 @@ static void test_race(void **state)
         assert_int_equal(unit_count_files(folder), 1);
         unlink(path);
     }
+    no_replace_flag = no_links = false;
 }
 
 int main(void)
@@ -203,7 +250,7 @@ int main(void)
         TEST(test_dangling_link), TEST(test_force_on_nothing),
         TEST(test_bad_places),    TEST(test_relative),
         TEST(test_no_room),       TEST(test_special),
-        TEST(test_race),
+        TEST(test_race),          TEST(test_poor_file_systems),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ check("unknown variable warns", result.code == 0 and any("LADE_SCOOP" in w for w
 json.dump({"tp": 2, "dp": 2}, open(path("settings.json"), "w"))
 fails("settings file", run("load", "--settings", path("settings.json"), model), 2, "1")
 check("the command line wins",
-      run("plan", "--settings", path("settings.json"), "--dp", "3", "--json", path("w.json"), model).code == 0)
+      run("plan", "--settings", path("settings.json"), "--dp", "3", "--ep", "--json", path("w.json"), model).code == 0)
 check("  as the report shows", os.path.exists(path("w.json")) and json.load(open(path("w.json")))["world"]["dp"] == 3)
 
 # ---- the checkpoint ----

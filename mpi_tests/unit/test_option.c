@@ -429,13 +429,13 @@ static void test_help(void **state)
     text[n] = 0;
     fclose(f);
     assert_non_null(
-        strstr(text, "  -t, --tp N                tensor-parallel size\n"));
+        strstr(text, "  -t, --tp N                 tensor-parallel size\n"));
     assert_non_null(
-        strstr(text, "      --ep                  whole experts\n"));
-    assert_non_null(strstr(text, "--scope S             who shares one read "
+        strstr(text, "      --ep                   whole experts\n"));
+    assert_non_null(strstr(text, "--scope S              who shares one read "
                                  "(default node)\n"));
     assert_non_null(strstr(text, "the report (default: none)\n"));
-    assert_non_null(strstr(text, "\n                            long enough"));
+    assert_non_null(strstr(text, "\n                             long enough"));
     assert_null(strstr(text, "seed"));
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         assert_in_range(strcspn(line, "\n"), 1, 80);

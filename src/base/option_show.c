@@ -8,7 +8,7 @@
 
 #include "base/option_value.h"
 
-#define HELP_COLUMN 28
+#define HELP_COLUMN 29
 #define HELP_WIDTH 80
 
 /* Words from HELP_COLUMN on, broken before HELP_WIDTH; `at` is where we are. */

@@ -45,6 +45,13 @@ int lade_family_open(const cJSON *config, const char *file,
                      struct lade_family *family, const char **architecture,
                      lade_err *err);
 void lade_family_close(struct lade_family *family);
+/* shell.c: a shell of this family, BF16, not quantised; for tests of families.
+ */
+int lade_model_build_family(const cJSON *config,
+                            const struct lade_family *family,
+                            const struct lade_layout *layout,
+                            struct lade_mem *mem, struct lade_shell **shell,
+                            lade_err *err);
 int lade_family_check(const struct lade_family *family, lade_err *err);
 
 /* regex, substring, prefix, suffix -> enum lade_rule_kind (route/route.h), or
@@ -152,7 +159,7 @@ struct lade_build {
     enum lade_dtype dtype;
     uint32_t stage; /* order key of what is declared now */
     uint32_t last_layer, moe_layers, experts, groups;
-    uint32_t untied;
+    uint32_t untied, visits;
     uint64_t elements; /* of all disk tensors: a bound on every sum */
     char misfit[LADE_NAME_MAX + 256]; /* first thing that tp does not divide */
     struct lade_vec limits;           /* struct lade_limit */

@@ -334,6 +334,24 @@ out:
     return rc;
 }
 
+int lade_model_build_family(const cJSON *config,
+                            const struct lade_family *family,
+                            const struct lade_layout *layout,
+                            struct lade_mem *mem, struct lade_shell **shell,
+                            lade_err *err)
+{
+    struct lade_build b = {.mem = mem,
+                           .family = family,
+                           .layout = layout,
+                           .quant = &lade_quant_none,
+                           .dtype = LADE_DTYPE_BF16};
+
+    init(&b);
+    int rc = build(&b, family->name, config, shell, err);
+    fini(&b);
+    return rc;
+}
+
 int lade_model_build(const cJSON *config, const struct lade_model_wish *wish,
                      const struct lade_layout *layout,
                      const struct lade_catalogue *catalogue,

@@ -13,6 +13,7 @@
 #include "model/family.h"
 
 #define STAGE_LAST UINT32_MAX
+#define VISITS_MAX 4000000u /* nested loops multiply */
 
 static const cJSON *at_key(const cJSON *json, const char *key)
 {
@@ -230,6 +231,10 @@ static int walk_list(struct lade_build *b, const cJSON *list, lade_err *err)
         int64_t wanted = 1;
         b->stage = stage;
         set_place(b, NULL);
+        if (++b->visits > VISITS_MAX)
+            return lade_err_set(err, LADE_E_USAGE,
+                                "%s: its loops visit more than %u modules",
+                                b->what, VISITS_MAX);
         if (condition)
             LADE_TRY(lade_expr_value(&b->scope, condition, &wanted, err));
         if (!wanted)

@@ -59,8 +59,9 @@ enum lade_message {
     LADE_MSG_ROLL,
     LADE_MSG_STRIPES = 1000
 };
-#define LADE_MSG_STRIPES_COUNT 30000 /* MPI guarantees tags up to 32767 only   \
-                                      */
+#define LADE_MSG_STRIPES_COUNT                                                 \
+    30000 /* MPI guarantees tags up to 32767 only                              \
+           */
 
 /* One rank, no MPI. */
 struct lade_comm *lade_comm_self_new(lade_err *err);

@@ -21,15 +21,18 @@ struct lade_device_ops {
     int (*open)(void **ctx, const char **reason, lade_err *err);
     uint64_t (*memory_free)(void *ctx);
     /* zeroed, page aligned; books under PARAMETERS */
-    int (*alloc)(void *ctx, struct lade_mem *mem, uint64_t bytes, void **base, lade_err *err);
-    void (*release)(void *ctx, struct lade_mem *mem, void *base, uint64_t bytes);
+    int (*alloc)(void *ctx, struct lade_mem *mem, uint64_t bytes, void **base,
+                 lade_err *err);
+    void (*release)(void *ctx, struct lade_mem *mem, void *base,
+                    uint64_t bytes);
     void (*close)(void *ctx);
 };
 
 extern const struct lade_device_ops lade_device_host, lade_device_null;
 
-/* By name: "host", "null", "auto" (host). LADE_E_DEVICE with the reason for "cuda". */
-int lade_device_choose(const char *name, const struct lade_device_ops **ops, const char **reason,
-                       lade_err *err);
+/* By name: "host", "null", "auto" (host). LADE_E_DEVICE with the reason for
+ * "cuda". */
+int lade_device_choose(const char *name, const struct lade_device_ops **ops,
+                       const char **reason, lade_err *err);
 
 #endif

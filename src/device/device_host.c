@@ -36,7 +36,10 @@ static void host_release(void *ctx, struct lade_mem *mem, void *base,
     lade_pages_free(mem, LADE_TAG_PARAMETERS, base, bytes);
 }
 
-static void host_close(void *ctx) { (void)ctx; }
+static void host_close(void *ctx)
+{
+    (void)ctx;
+}
 
 const struct lade_device_ops lade_device_host = {
     .name = "host",

@@ -31,7 +31,10 @@ static void null_release(void *ctx, struct lade_mem *mem, void *base,
     (void)ctx, (void)mem, (void)base, (void)bytes;
 }
 
-static void null_close(void *ctx) { (void)ctx; }
+static void null_close(void *ctx)
+{
+    (void)ctx;
+}
 
 const struct lade_device_ops lade_device_null = {
     .name = "null",

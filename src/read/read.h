@@ -19,12 +19,14 @@
 struct lade_read_options {
     unsigned threads; /* of this rank, at least 1 */
     unsigned depth;   /* requests in flight, at least 1 */
-    bool direct;      /* try O_DIRECT; a file system that refuses falls back, counted */
+    bool direct; /* try O_DIRECT; a file system that refuses falls back, counted
+                  */
 };
 
-/* One read: `length` bytes at `offset` of shard `shard` to `to`. With direct, what is congruent
- * (address and offset modulo the device's alignment) goes straight there; unaligned ends and
- * incongruent targets go through the thread's bounce buffer and are counted as copied. */
+/* One read: `length` bytes at `offset` of shard `shard` to `to`. With direct,
+ * what is congruent (address and offset modulo the device's alignment) goes
+ * straight there; unaligned ends and incongruent targets go through the
+ * thread's bounce buffer and are counted as copied. */
 struct lade_read_job {
     uint64_t offset, length;
     void *to;
@@ -34,19 +36,20 @@ struct lade_read_job {
 
 struct lade_read_done {
     uint32_t tag;
-    int status;      /* LADE_OK, LADE_E_IO, LADE_E_CHECKPOINT (file shorter than when located) */
+    int status; /* LADE_OK, LADE_E_IO, LADE_E_CHECKPOINT (file shorter than when
+                   located) */
     int system_errno;
     uint64_t offset; /* where it failed */
     uint64_t got;
 };
 
 struct lade_read_counts {
-    uint64_t bytes;       /* asked of files, alignment included */
-    uint64_t align_bytes; /* of those, only for alignment */
-    uint64_t copied_bytes;/* through the bounce buffer */
+    uint64_t bytes;        /* asked of files, alignment included */
+    uint64_t align_bytes;  /* of those, only for alignment */
+    uint64_t copied_bytes; /* through the bounce buffer */
     uint64_t requests, opens;
-    uint64_t busy_ns;     /* summed over threads */
-    uint64_t fallbacks;   /* files that refused O_DIRECT */
+    uint64_t busy_ns;   /* summed over threads */
+    uint64_t fallbacks; /* files that refused O_DIRECT */
 };
 
 struct lade_read_ops {
@@ -67,17 +70,21 @@ struct lade_read_ops {
 extern const struct lade_read_ops lade_read_pread, lade_read_null;
 
 /* "auto", "pread", "null". */
-int lade_read_choose(const char *name, const struct lade_read_ops **ops, const char **reason,
+int lade_read_choose(const char *name, const struct lade_read_ops **ops,
+                     const char **reason, lade_err *err);
+
+/* Should reads of these files bypass the page cache? auto: yes if the file
+ * system is local, offers direct I/O (statx), and a sample of the pages is not
+ * in the cache already. *reason is static text. `wish` is "auto", "on" or
+ * "off". */
+int lade_read_direct_wanted(const struct lade_shards *shards, const char *wish,
+                            bool *direct, const char **reason, lade_err *err);
+
+/* Turns a failed completion into the error line (file, offset, tensor is added
+ * by the caller). */
+void lade_read_error(const struct lade_shards *shards,
+                     const struct lade_read_job *job,
+                     const struct lade_read_done *done, const char *tensor,
                      lade_err *err);
-
-/* Should reads of these files bypass the page cache? auto: yes if the file system is local, offers
- * direct I/O (statx), and a sample of the pages is not in the cache already. *reason is static
- * text. `wish` is "auto", "on" or "off". */
-int lade_read_direct_wanted(const struct lade_shards *shards, const char *wish, bool *direct,
-                            const char **reason, lade_err *err);
-
-/* Turns a failed completion into the error line (file, offset, tensor is added by the caller). */
-void lade_read_error(const struct lade_shards *shards, const struct lade_read_job *job,
-                     const struct lade_read_done *done, const char *tensor, lade_err *err);
 
 #endif

@@ -114,6 +114,9 @@ static void broken_top_level(void **state)
               "],\"names\":[{\"kind\":\"prefix\",\"from\":\"\",\"to\":\"\"}]}",
          "names: from: a text is needed"},
         {HEAD "\"modules\":[" NORM
+              "],\"names\":[{\"kind\":\"regex\",\"from\":\"(a\",\"to\":\"\"}]}",
+         "names: from: not a regular expression: (a"},
+        {HEAD "\"modules\":[" NORM
               "],\"drop\":[{\"kind\":\"prefix\",\"from\":\"a\"}]}",
          "drop: why: this key is needed"},
         {HEAD "\"modules\":[" NORM

@@ -4,6 +4,7 @@
  * two modules at one path. After this the tree is walked without further doubt.
  */
 #include <ctype.h>
+#include <regex.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -407,6 +408,16 @@ static const struct lade_key refuse_keys[] = {{"if", LADE_KEY_EXPR, true},
                                               {"why", LADE_KEY_PATTERN, true},
                                               {NULL, LADE_KEY_TEXT, false}};
 
+static bool is_regex(const char *text)
+{
+    regex_t regex;
+
+    if (regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) != 0)
+        return false;
+    regfree(&regex);
+    return true;
+}
+
 static int check_rules(struct check *c, const char *name,
                        const struct lade_key *keys)
 {
@@ -424,8 +435,12 @@ static int check_rules(struct check *c, const char *name,
         if (lade_rule_kind_find(kind->valuestring) < 0)
             return bad(c, "kind", "regex, substring, prefix or suffix, not",
                        kind->valuestring);
-        if (!*cJSON_GetObjectItemCaseSensitive(rule, "from")->valuestring)
+        const char *from =
+            cJSON_GetObjectItemCaseSensitive(rule, "from")->valuestring;
+        if (!*from)
             return bad(c, "from", "a text is needed", NULL);
+        if (strcmp(kind->valuestring, "regex") == 0 && !is_regex(from))
+            return bad(c, "from", "not a regular expression:", from);
     }
 out:
     return rc;

@@ -468,8 +468,23 @@ static void test_table_too_long(void **state)
                 "more than 128 options");
 }
 
+/* Variables of the one who runs the tests. */
+static void clear_environment(void)
+{
+    char name[256];
+
+    for (char **entry = environ; *entry;) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (strncmp(name, "LADE_", 5) == 0 && unsetenv(name) == 0)
+            entry = environ;
+        else
+            entry++;
+    }
+}
+
 int main(void)
 {
+    clear_environment();
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_defaults),    TEST(test_command_line),

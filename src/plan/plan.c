@@ -15,7 +15,7 @@ void lade_plan_defaults(struct lade_plan_options *options)
         .scope = LADE_SCOPE_WORLD,
         .block = UINT64_C(8) << 20,
         .staging = UINT64_C(256) << 20,
-        .direct_min = UINT64_C(64) << 10,
+        .direct_min = UINT64_C(512) << 10,
         .gap = UINT64_C(32) << 10,
         .stores = true,
     };

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import CLEAN, LADE, check, fails, finish, run, synth
+from harness import CLEAN, LADE, check, fails, finish, read_header, run, synth, weight_files
 
 work = tempfile.mkdtemp(prefix="lade-program-")
 model = os.path.join(work, "model with blanks")
@@ -167,6 +167,49 @@ check("plan foresees the parameters", [r["parameter_bytes"] for r in planned["ra
 for key in ("delivered_bytes", "internode_bytes"):
     check("plan foresees share.%s" % key, planned["share"][key] == world["share"][key],
           "%s\n%s" % (planned["share"], world["share"]))
+
+# ---- the config says tied, the file has a head of its own ----
+tied = path("tied")
+synth(tied, "qwen3-0.6b")
+
+
+def tensor_bytes(folder, name):
+    for file in weight_files(folder):
+        header, start = read_header(os.path.join(folder, file))
+        if name in header:
+            begin, end = header[name]["data_offsets"]
+            return os.path.join(folder, file), start + begin, end - begin
+
+
+def load_tied(until, name):
+    result = run("load", "--tp", "2", "--until", until, "--digests", path(name), tied, ranks=2)
+    check("tied, %s: code 0" % name, result.code == 0, result.err)
+    return result, json.load(open(path(name)))["ranks"]
+
+
+result, ranks = load_tied("processed", "t1.json")
+check("a different head stays, one warning", len(result.warnings) == 1 and
+      all(not r["aliases"] and any(p[0] == "lm_head.weight" for p in r["params"]) for r in ranks), result.err)
+file, at, size = tensor_bytes(tied, "model.embed_tokens.weight")
+head, to, head_size = tensor_bytes(tied, "lm_head.weight")
+with open(file, "rb") as f:
+    f.seek(at)
+    data = f.read(size)
+with open(head, "r+b") as f:
+    f.seek(to)
+    f.write(data)
+result, ranks = load_tied("processed", "t2.json")
+check("an equal head is tied again", not result.warnings and
+      all(r["aliases"] == {"lm_head.weight": "model.embed_tokens.weight"} and
+          all(p[0] != "lm_head.weight" for p in r["params"]) for r in ranks), "%s\n%s" % (result.err, ranks))
+result, ranks = load_tied("loaded", "t3.json")
+check("not before post-processing", all(not r["aliases"] for r in ranks), ranks)
+with open(head, "r+b") as f:  # the last real row differs: only the last rank has it
+    f.seek(to + head_size - 2)
+    f.write(b"\x00\x00" if data[-2:] != b"\x00\x00" else b"\x01\x00")
+result, ranks = load_tied("processed", "t4.json")
+check("different on one rank is different on all", len(result.warnings) == 1 and
+      all(not r["aliases"] for r in ranks), result.err)
 
 # ---- nothing delivered, nothing read ----
 for more in (["--read", "null"], ["--device", "null"], ["--device", "null", "--read", "pread"]):

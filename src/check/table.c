@@ -89,13 +89,16 @@ static void write_context(struct lade_writer *out, const cJSON *root)
         value(part(plan, "stripes"), "shared"), word(plan, "digest"));
 }
 
-static void write_rank(struct lade_writer *out, const cJSON *rank)
+static void write_rank(struct lade_writer *out, const cJSON *rank, bool loaded)
 {
-    lade_writer_print(out, "%6.0f  %-16s %12s %12s %12s %12s %9.3f\n",
+    lade_writer_print(out, "%6.0f  %-16s %12s %12s %12s %12s",
                       value(rank, "rank"), word(rank, "node"),
                       size_of(rank, "parameter_bytes"),
                       size_of(rank, "read_bytes"), size_of(rank, "sent_bytes"),
-                      size_of(rank, "received_bytes"), value(rank, "load_s"));
+                      size_of(rank, "received_bytes"));
+    if (loaded)
+        lade_writer_print(out, " %9.3f", value(rank, "load_s"));
+    lade_writer_print(out, "\n");
 }
 
 static void write_spread(struct lade_writer *out, const cJSON *ranks,
@@ -129,7 +132,7 @@ static void write_spread(struct lade_writer *out, const cJSON *ranks,
         lade_size_text((uint64_t)high, high_text, sizeof high_text), high_rank);
 }
 
-static void write_ranks(struct lade_writer *out, const cJSON *root)
+static void write_ranks(struct lade_writer *out, const cJSON *root, bool loaded)
 {
     const cJSON *ranks = part(root, "ranks"), *rank = NULL;
 
@@ -143,10 +146,10 @@ static void write_ranks(struct lade_writer *out, const cJSON *root)
         write_spread(out, ranks, "received", "received_bytes");
         return;
     }
-    lade_writer_print(out, "# %4s  %-16s %12s %12s %12s %12s %9s\n", "rank",
+    lade_writer_print(out, "# %4s  %-16s %12s %12s %12s %12s%s\n", "rank",
                       "node", "parameters", "read", "sent", "received",
-                      "load s");
-    cJSON_ArrayForEach(rank, ranks) write_rank(out, rank);
+                      loaded ? "    load s" : "");
+    cJSON_ArrayForEach(rank, ranks) write_rank(out, rank, loaded);
 }
 
 static void write_phases(struct lade_writer *out, const cJSON *root)
@@ -185,22 +188,44 @@ static void write_traffic(struct lade_writer *out, const cJSON *root)
                       size_of(share, "internode_bytes"));
 }
 
-static void write_memory(struct lade_writer *out, const cJSON *root)
+static void write_memory(struct lade_writer *out, const cJSON *root,
+                         bool loaded)
 {
     const cJSON *memory = part(root, "memory"), *tag = NULL;
     const cJSON *peak = part(memory, "peak_bytes");
     const cJSON *forecast = part(memory, "forecast_bytes");
 
-    lade_writer_print(out, "#\n# %-10s %12s %12s  %s\n", "memory", "forecast",
-                      "peak", "rank of peak");
+    lade_writer_print(out, "#\n# %-10s %12s%s\n", "memory", "forecast",
+                      loaded ? "         peak  rank of peak" : "");
     cJSON_ArrayForEach(tag, peak)
     {
         if (value(peak, tag->string) == 0 && value(forecast, tag->string) == 0)
             continue;
-        lade_writer_print(out, "%-12s %12s %12s  %.0f\n", tag->string,
-                          size_of(forecast, tag->string),
-                          size_of(peak, tag->string),
-                          value(part(memory, "rank_of_max"), tag->string));
+        lade_writer_print(out, "%-12s %12s", tag->string,
+                          size_of(forecast, tag->string));
+        if (loaded)
+            lade_writer_print(out, " %12s  %.0f", size_of(peak, tag->string),
+                              value(part(memory, "rank_of_max"), tag->string));
+        lade_writer_print(out, "\n");
+    }
+}
+
+/* Source elements by the number of ranks that hold them; storage alone. */
+static void write_forecast(struct lade_writer *out, const cJSON *root)
+{
+    const cJSON *plan = part(root, "plan"), *row = NULL;
+    const cJSON *time = part(part(plan, "forecast"), "storage_s_at_gib_per_s");
+
+    lade_writer_print(out, "#\n");
+    cJSON_ArrayForEach(row, part(plan, "elements_by_copies"))
+    {
+        lade_writer_print(out, "%-12s %.0f elements on %s ranks\n", "copies",
+                          row->valuedouble, row->string);
+    }
+    cJSON_ArrayForEach(row, time)
+    {
+        lade_writer_print(out, "%-12s %.1f s at %s GiB/s for each node\n",
+                          "storage", row->valuedouble, row->string);
     }
 }
 
@@ -221,11 +246,13 @@ void lade_table_write(struct lade_writer *out, const struct cJSON *root)
     bool loaded = strcmp(word(root, "verb"), "plan") != 0;
 
     write_context(out, root);
-    write_ranks(out, root);
+    write_ranks(out, root, loaded);
     if (loaded)
         write_phases(out, root);
     write_traffic(out, root);
-    write_memory(out, root);
+    write_memory(out, root, loaded);
+    if (!loaded)
+        write_forecast(out, root);
     write_skipped(out, root);
     lade_writer_print(out, "verdict %s\n", word(root, "verdict"));
 }

@@ -26,8 +26,8 @@ static int refuse(const char *path, const char *what, lade_err *err)
                         "%s: cannot be %s: %s", path, what, strerror(errno));
 }
 
-static int read_all(int fd, const char *path, char *text, uint64_t size,
-                    lade_err *err)
+static int read_whole(int fd, const char *path, char *text, uint64_t size,
+                      lade_err *err)
 {
     uint64_t got = 0;
 
@@ -77,7 +77,7 @@ static int read_config(struct lade_session *s, lade_err *err)
         rc = LADE_E_MEMORY;
         goto out;
     }
-    LADE_TRY(read_all(fd, path, s->config, s->config_length, err));
+    LADE_TRY(read_whole(fd, path, s->config, s->config_length, err));
 out:
     close(fd);
     return rc;

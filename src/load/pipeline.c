@@ -255,6 +255,7 @@ int lade_open_all(lade_session **session, const char *path,
     int rc = lade_session_settle_all(s, "options", err);
     if (rc == LADE_OK)
         rc = lade_session_open_all(s, LADE_UPTO_FORECAST, err);
+    s->opened = rc == LADE_OK;
     lade_session_outcome_all(s, err);
     return rc;
 }
@@ -267,7 +268,7 @@ int lade_load_all(lade_session *session, lade_err *err)
 
     err = err ? err : &own;
     *err = (lade_err)LADE_ERR_INIT;
-    if (!s || !LADE_PLAN(s) || s->loaded || s->simulated)
+    if (!s || !s->opened || s->loaded)
         return lade_err_set(err, LADE_E_USAGE,
                             "lade_load_all: the session is not open, or was "
                             "loaded already");

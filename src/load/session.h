@@ -72,8 +72,8 @@ struct lade_session {
     bool device_open;
     void *base;
     struct lade_target target;
-    bool loaded,
-        tied; /* tied: the checkpoint's own head equals the embedding */
+    bool opened, loaded;
+    bool tied; /* the checkpoint's own head equals the embedding */
 
     struct lade_rank_stats stats;
     struct lade_rank_stats *predicted; /* simulated: [world] */

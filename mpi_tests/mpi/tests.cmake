@@ -14,3 +14,6 @@ foreach(ranks 2 8)
       PROCESSORS 2 ENVIRONMENT "${lade_test_env}")
   endforeach()
 endforeach()
+
+# Headers dealt over ranks; the same catalogue and the same error everywhere.
+lade_mpi(gather RANKS 1 2 3 8 64)

@@ -108,7 +108,7 @@ static int expect_experts(struct join *j, const char *pattern, uint32_t part,
     return rc;
 }
 
-static int expect_all(struct join *j, lade_err *err)
+static int expect_names(struct join *j, lade_err *err)
 {
     const struct lade_shell_alias *aliases =
         LADE_ITEMS(j->shell, aliases, struct lade_shell_alias);
@@ -435,7 +435,7 @@ int lade_route_build(const struct lade_shards *shards,
     lade_vec_init(&j.routes, mem, LADE_TAG_TEMP, sizeof(struct lade_route));
     lade_vec_init(&j.missing, mem, LADE_TAG_TEMP, sizeof(struct lade_missing));
     LADE_TRY(lade_mapper_init(&j.mapper, shell, mem, err));
-    LADE_TRY(expect_all(&j, err));
+    LADE_TRY(expect_names(&j, err));
     for (uint64_t r = 0; r < catalogue->rows.count; r++)
         LADE_TRY(join_row(&j, r, err));
     LADE_TRY(judge(&j, strict, err));

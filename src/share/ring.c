@@ -66,12 +66,13 @@ static int add(struct lade_vec *list, const struct lade_duty *duty,
 
 /* The shared stripe's duties of this rank on this node. */
 static int add_shared(struct lade_ring *ring, const struct lade_duty *duty,
-                      uint32_t rank, uint32_t node, bool takes, lade_err *err)
+                      const struct lade_ring_site *site, lade_err *err)
 {
     const struct lade_stripe *stripe = &ring->stripes[duty->stripe];
     const uint32_t *node_of = LADE_ITEMS(ring->plan, node_of, uint32_t);
     const uint64_t *set = lade_plan_set(ring->plan, stripe->set);
     uint32_t *pending = &ring->pending[stripe->round];
+    uint32_t rank = site->rank, node = (uint32_t)site->node->index;
     int rc = LADE_OK;
 
     if (stripe->reader == rank) {
@@ -82,15 +83,15 @@ static int add_shared(struct lade_ring *ring, const struct lade_duty *duty,
         ++*pending;
         rc = add(&ring->recvs, duty, err);
     }
-    if (rc == LADE_OK && takes && (set[rank / 64] >> (rank % 64) & 1)) {
+    if (rc == LADE_OK && site->takes && lade_bit_get(set, rank)) {
         ++*pending;
         rc = add(&ring->takes, duty, err);
     }
     return rc;
 }
 
-static int add_duties(struct lade_ring *ring, const unsigned char *needs,
-                      uint32_t rank, uint32_t node, bool takes, uint64_t *flags,
+static int add_duties(struct lade_ring *ring, const struct lade_ring_site *site,
+                      const unsigned char *needs, uint64_t *flags,
                       lade_err *err)
 {
     uint64_t used = 0;
@@ -106,7 +107,7 @@ static int add_duties(struct lade_ring *ring, const unsigned char *needs,
             used = 0;
         }
         if (stripe->kind == LADE_STRIPE_DIRECT) {
-            if (stripe->reader == rank)
+            if (stripe->reader == site->rank)
                 rc = add(&ring->reads, &duty, err);
             continue;
         }
@@ -115,16 +116,16 @@ static int add_duties(struct lade_ring *ring, const unsigned char *needs,
         duty.slot = used;
         duty.flag = (uint32_t)(*flags)++;
         used += lade_plan_slot_bytes(stripe);
-        rc = add_shared(ring, &duty, rank, node, takes, err);
+        rc = add_shared(ring, &duty, site, err);
     }
     return rc;
 }
 
-int lade_ring_init(struct lade_ring *ring, const struct lade_plan *plan,
-                   const struct lade_node *node, struct lade_board *board,
-                   void *memory, bool takes, struct lade_mem *mem, int rank,
-                   lade_err *err)
+int lade_ring_init(struct lade_ring *ring, const struct lade_ring_site *site,
+                   struct lade_mem *mem, lade_err *err)
 {
+    const struct lade_plan *plan = site->plan;
+    const struct lade_node *node = site->node;
     bool own = plan->options.scope == LADE_SCOPE_RANK;
     unsigned char *needs = NULL;
     uint64_t flags;
@@ -133,7 +134,7 @@ int lade_ring_init(struct lade_ring *ring, const struct lade_plan *plan,
     memset(ring, 0, sizeof(*ring));
     ring->plan = plan;
     ring->stripes = LADE_ITEMS(plan, stripes, struct lade_stripe);
-    ring->board = board;
+    ring->board = site->board;
     ring->first_local = own ? node->local : 0;
     ring->end_local = own ? node->local + 1 : node->locals;
     ring->segment_bytes = plan->segment_bytes;
@@ -146,10 +147,9 @@ int lade_ring_init(struct lade_ring *ring, const struct lade_plan *plan,
                          sizeof(*ring->pending), err);
     if (needs == NULL || ring->pending == NULL)
         LADE_TRY(LADE_E_MEMORY);
-    LADE_TRY(add_duties(ring, needs, (uint32_t)rank, (uint32_t)node->index,
-                        takes, &flags, err));
-    ring->flags = memory;
-    ring->segments = (unsigned char *)memory + flag_bytes(flags);
+    LADE_TRY(add_duties(ring, site, needs, &flags, err));
+    ring->flags = site->memory;
+    ring->segments = (unsigned char *)site->memory + flag_bytes(flags);
 out:
     lade_free(mem, needs);
     return rc;

@@ -39,12 +39,18 @@ struct lade_ring {
 /* Shared stripes of a node: flags and ring bytes it needs. */
 uint64_t lade_ring_bytes(const struct lade_plan *plan, uint32_t node);
 
-/* memory: lade_ring_bytes of zeroed, page-aligned memory. `takes`: the device
- * stores what arrives. */
-int lade_ring_init(struct lade_ring *ring, const struct lade_plan *plan,
-                   const struct lade_node *node, struct lade_board *board,
-                   void *memory, bool takes, struct lade_mem *mem, int rank,
-                   lade_err *err);
+/* Where a ring stands and whom it serves. */
+struct lade_ring_site {
+    const struct lade_plan *plan;
+    const struct lade_node *node;
+    struct lade_board *board;
+    void *memory; /* lade_ring_bytes of zeroed, page-aligned memory */
+    uint32_t rank;
+    bool takes; /* what arrives is taken: the device stores, or counts */
+};
+
+int lade_ring_init(struct lade_ring *ring, const struct lade_ring_site *site,
+                   struct lade_mem *mem, lade_err *err);
 void lade_ring_fini(struct lade_ring *ring, struct lade_mem *mem);
 
 /* May a stripe of this round be written? Yes when everyone who uses the ring

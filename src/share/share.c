@@ -141,7 +141,7 @@ static int publish(struct run *run, uint64_t index, bool good)
     for (uint32_t r = 0; rc == LADE_OK && plan->nodes > 1 && r < plan->ranks;
          r++) {
         uint64_t *told = &run->told_node[node_of[r]];
-        if ((set[r / 64] >> (r % 64) & 1) == 0 || *told == index + 1)
+        if (!lade_bit_get(set, r) || *told == index + 1)
             continue;
         *told = index + 1;
         rc = send_to_node(run, index, node_of[r]);
@@ -195,7 +195,7 @@ static enum begun begin_read(struct run *run, uint64_t index, bool serve_only,
 
     if (!serve_only && !run->failed) {
         struct lade_read_job job = job_of(run, index);
-        if (job.to != NULL) {
+        if (job.to != NULL || run->job->headers_only) {
             if (!run->job->reader->submit(run->reader, &job))
                 return LATER;
             run->reads_flying++;
@@ -361,7 +361,9 @@ static uint64_t take_one(struct run *run, uint64_t i)
         return 0;
     if (state == LADE_SLOT_READY) {
         uint64_t start = run->job->trace ? lade_now_ns() : 0;
-        lade_take(&run->taker, stripe, lade_ring_data(&run->ring, duty));
+        lade_take(&run->taker, stripe,
+                  run->job->headers_only ? NULL
+                                         : lade_ring_data(&run->ring, duty));
         if (run->job->trace)
             lade_trace_span(run->job->trace, "take", start, lade_now_ns(),
                             stripe->length);
@@ -523,14 +525,20 @@ static int prepare(struct run *run, void *memory)
 {
     const struct lade_share_job *job = run->job;
     struct lade_mem *mem = job->mem;
-    bool stores = job->plan->options.stores;
+    const struct lade_ring_site site = {
+        .plan = job->plan,
+        .node = job->node,
+        .board = run->board,
+        .memory = memory,
+        .rank = (uint32_t)job->comm->rank,
+        .takes = job->plan->options.stores,
+    };
     uint64_t total = 0;
     int rc;
 
     LADE_TRY(lade_taker_init(&run->taker, job->in, job->target,
                              (uint32_t)job->comm->rank, mem, run->err));
-    LADE_TRY(lade_ring_init(&run->ring, job->plan, job->node, run->board,
-                            memory, stores, mem, job->comm->rank, run->err));
+    LADE_TRY(lade_ring_init(&run->ring, &site, mem, run->err));
     run->sends_left =
         lade_alloc_array(mem, LADE_TAG_TEMP, run->ring.reads.count,
                          sizeof(*run->sends_left), run->err);

@@ -185,9 +185,9 @@ void lade_take(struct lade_taker *taker, const struct lade_stripe *stripe,
 
 /* Finds the box that the direct stripe lies in. */
 struct landing {
-    const struct lade_stripe *stripe;
     struct piece piece;
     void *address;
+    bool found;
 };
 
 static bool land(struct lade_taker *taker, const struct piece *piece, void *ctx)
@@ -201,6 +201,7 @@ static bool land(struct lade_taker *taker, const struct piece *piece, void *ctx)
     unsigned char *data = taker->target->data[piece->part->param];
     uint64_t at = piece->box.dst + (piece->low - piece->box.src);
     landing->piece = *piece;
+    landing->found = true;
     landing->address = data ? data + at * piece->unit : NULL;
     return false;
 }
@@ -208,7 +209,7 @@ static bool land(struct lade_taker *taker, const struct piece *piece, void *ctx)
 void *lade_take_address(struct lade_taker *taker,
                         const struct lade_stripe *stripe)
 {
-    struct landing landing = {.stripe = stripe};
+    struct landing landing = {.found = false};
 
     visit_pieces(taker, stripe, land, &landing);
     return landing.address;
@@ -216,9 +217,9 @@ void *lade_take_address(struct lade_taker *taker,
 
 void lade_take_count(struct lade_taker *taker, const struct lade_stripe *stripe)
 {
-    struct landing landing = {.stripe = stripe};
+    struct landing landing = {.found = false};
 
     visit_pieces(taker, stripe, land, &landing);
-    if (landing.address != NULL)
+    if (landing.found)
         account(taker, &landing.piece, landing.piece.high - landing.piece.low);
 }

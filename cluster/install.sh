@@ -40,6 +40,7 @@ have() {
     python) command -v python3 >/dev/null ;;
     venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
     cmocka) have_header cmocka.h ;;
+    cxx) command -v c++ >/dev/null ;;
     esac
 }
 
@@ -54,6 +55,7 @@ packages_of() {
     python) echo python3 ;;
     venv) echo python3-venv ;;
     cmocka) echo libcmocka-dev ;;
+    cxx) echo g++ ;;
     esac
 }
 
@@ -68,12 +70,13 @@ purpose_of() {
     python) echo "python3, for golden tests and real weights" ;;
     venv) echo "python3's venv module, for real weights" ;;
     cmocka) echo "cmocka.h, for unit tests" ;;
+    cxx) echo "a C++ compiler, for the test that lade.h compiles as C++" ;;
     esac
 }
 
 needed="compiler cmake ninja mpi cjson xxhash"
 wanted="python venv"
-[ $tests = no ] || wanted="$wanted cmocka"
+[ $tests = no ] || wanted="$wanted cmocka cxx"
 
 missing() {
     for thing in "$@"; do

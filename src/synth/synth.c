@@ -223,8 +223,9 @@ static unsigned choose_threads(const struct lade_synth_wish *wish)
     return cpus < 1 ? 2 : cpus > 8 ? 16 : 2 * (unsigned)cpus;
 }
 
-static int write_all(struct job *job, const cJSON *config, const cJSON *other,
-                     const char *other_name, lade_err *err)
+static int put_checkpoint(struct job *job, const cJSON *config,
+                          const cJSON *other, const char *other_name,
+                          lade_err *err)
 {
     int rc = LADE_OK;
     const struct lade_vec *files = &job->split->files;
@@ -261,7 +262,7 @@ int lade_synth_write(const struct lade_synth_wish *wish, struct lade_mem *mem,
                                 sizeof other_name, err));
     LADE_TRY(lade_split_init(&split, &recipe, wish->tiny, err));
     LADE_TRY(lade_synth_dir_open(&dir, wish->out, wish->force, mem, err));
-    LADE_TRY(write_all(&job, config, other, other_name, err));
+    LADE_TRY(put_checkpoint(&job, config, other, other_name, err));
     job.report.tensors = recipe.tensors.count;
     job.report.bytes = recipe.bytes;
     job.report.seconds = (double)(lade_now_ns() - start) * 1e-9;

@@ -48,10 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t length = size - 2;
     uint64_t tail = data[0] + 256u * data[1];
     struct total t = {.begin = 8 + length, .end = 8 + length};
+    const struct lade_row_sink sink = {take, &t};
     struct lade_mem *mem = lade_mem_new();
     must(mem != NULL);
     if (lade_safetensors_parse((const char *)data + 2, length,
-                               8 + length + tail, "fuzz", mem, take, &t,
+                               8 + length + tail, "fuzz", mem, &sink,
                                &err) == LADE_OK)
         must(t.end == t.begin + tail && t.bytes == tail);
     else

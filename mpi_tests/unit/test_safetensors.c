@@ -19,10 +19,27 @@ struct seen {
 struct room {
     struct lade_mem *mem;
     struct seen seen;
+    struct lade_row_sink sink;
     lade_err err;
     char dir[PATH_MAX];
     uint64_t header_bytes;
 };
+
+static int take(void *ctx, const char *name, size_t length,
+                const struct lade_row *row, const char *dtype, lade_err *err)
+{
+    struct seen *s = ctx;
+
+    (void)err;
+    if (s->count < 16) {
+        assert_int_equal(strlen(name), length);
+        snprintf(s->names[s->count], sizeof(s->names[0]), "%s", name);
+        snprintf(s->dtypes[s->count], sizeof(s->dtypes[0]), "%s", dtype);
+        s->rows[s->count] = *row;
+    }
+    s->count++;
+    return LADE_OK;
+}
 
 static int set_up(void **state)
 {
@@ -31,6 +48,7 @@ static int set_up(void **state)
     assert_non_null(r);
     r->mem = lade_mem_new();
     r->err = (lade_err)LADE_ERR_INIT;
+    r->sink = (struct lade_row_sink){take, &r->seen};
     unit_folder_new(r->dir);
     *state = r;
     return 0;
@@ -48,27 +66,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int sink(void *ctx, const char *name, size_t length,
-                const struct lade_row *row, const char *dtype, lade_err *err)
-{
-    struct seen *s = ctx;
-
-    (void)err;
-    if (s->count < 16) {
-        assert_int_equal(strlen(name), length);
-        snprintf(s->names[s->count], sizeof(s->names[0]), "%s", name);
-        snprintf(s->dtypes[s->count], sizeof(s->dtypes[0]), "%s", dtype);
-        s->rows[s->count] = *row;
-    }
-    s->count++;
-    return LADE_OK;
-}
-
 static int parse_sized(struct room *r, const char *header, uint64_t file_size)
 {
     memset(&r->seen, 0, sizeof(r->seen));
     return lade_safetensors_parse(header, strlen(header), file_size, "m.st",
-                                  r->mem, sink, &r->seen, &r->err);
+                                  r->mem, &r->sink, &r->err);
 }
 
 /* The header, and `data` bytes behind it. */
@@ -378,9 +380,8 @@ static void test_long_names(void **state)
     }
 }
 
-static int refusing_sink(void *ctx, const char *name, size_t length,
-                         const struct lade_row *row, const char *dtype,
-                         lade_err *err)
+static int refuse(void *ctx, const char *name, size_t length,
+                  const struct lade_row *row, const char *dtype, lade_err *err)
 {
     (void)ctx, (void)name, (void)length, (void)row, (void)dtype;
     return lade_err_set(err, LADE_E_MEMORY, "full");
@@ -388,12 +389,13 @@ static int refusing_sink(void *ctx, const char *name, size_t length,
 
 static void test_sink_fails(void **state)
 {
+    const struct lade_row_sink refusing = {refuse, NULL};
     struct room *r = *state;
     const char *header = "{\"a\":" ENTRY("U8", "[4]", 0, 4) "}";
 
     unit_failed(lade_safetensors_parse(header, strlen(header),
                                        8 + strlen(header) + 4, "m.st", r->mem,
-                                       refusing_sink, NULL, &r->err),
+                                       &refusing, &r->err),
                 &r->err, LADE_E_MEMORY, "full");
 }
 
@@ -423,8 +425,8 @@ static int scan_sized(struct room *r, uint64_t size)
     int fd = open(path, O_RDONLY);
     assert_true(fd >= 0);
     memset(&r->seen, 0, sizeof(r->seen));
-    int rc = lade_format_safetensors.scan(fd, size, "m.st", r->mem, sink,
-                                          &r->seen, &r->header_bytes, &r->err);
+    int rc = lade_format_safetensors.scan(fd, size, "m.st", r->mem, &r->sink,
+                                          &r->header_bytes, &r->err);
     close(fd);
     return rc;
 }
@@ -502,7 +504,7 @@ static void test_large_header(void **state)
     memset(text, ' ', LENGTH);
     memcpy(text, header, strlen(header));
     if (lade_safetensors_parse(text, LENGTH, 8 + LENGTH + 4, "m.st", r->mem,
-                               sink, &r->seen, &r->err) != LADE_OK)
+                               &r->sink, &r->err) != LADE_OK)
         fail_msg("%s", r->err.text);
     assert_int_equal(r->seen.count, 1);
     assert_int_equal(r->seen.rows[0].offset, 8 + LENGTH);
@@ -543,9 +545,8 @@ static void test_system_fails(void **state)
 {
     struct room *r = *state;
 
-    unit_failed(lade_format_safetensors.scan(-1, 100, "m.st", r->mem, sink,
-                                             &r->seen, &r->header_bytes,
-                                             &r->err),
+    unit_failed(lade_format_safetensors.scan(-1, 100, "m.st", r->mem, &r->sink,
+                                             &r->header_bytes, &r->err),
                 &r->err, LADE_E_IO, "m.st: Bad file descriptor");
     const char *header = "{\"a\":" ENTRY("U8", "[4]", 0, 4) "}";
     char path[PATH_MAX + 8];
@@ -553,8 +554,8 @@ static void test_system_fails(void **state)
     snprintf(path, sizeof(path), "%s/m.st", r->dir);
     int fd = open(path, O_WRONLY);
     unit_failed(lade_format_safetensors.scan(fd, 8 + strlen(header) + 4, "m.st",
-                                             r->mem, sink, &r->seen,
-                                             &r->header_bytes, &r->err),
+                                             r->mem, &r->sink, &r->header_bytes,
+                                             &r->err),
                 &r->err, LADE_E_IO, "m.st at 0: wanted 8 bytes, got 0");
     close(fd);
 }

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,7 +125,8 @@ static int scan_shard(struct builder *b, const struct lade_shards *shards,
     const struct lade_shard *shard =
         &LADE_ITEMS(shards, shards, struct lade_shard)[i];
     const char *name = LADE_STRING(shards, pool, shard->name);
-    char path[4096];
+    const struct lade_row_sink sink = {add_row, b};
+    char path[PATH_MAX];
     uint64_t header = 0;
     int rc = lade_shard_path(shards, i, path, sizeof(path), err);
 
@@ -136,7 +138,7 @@ static int scan_shard(struct builder *b, const struct lade_shards *shards,
             err, errno == ENOENT ? LADE_E_CHECKPOINT : LADE_E_IO,
             "%.200s: cannot open it: %s", name, strerror(errno));
     b->shard = i;
-    rc = lade_format_safetensors.scan(fd, shard->size, name, b->mem, add_row, b,
+    rc = lade_format_safetensors.scan(fd, shard->size, name, b->mem, &sink,
                                       &header, err);
     b->header_bytes += header;
     close(fd);

@@ -38,18 +38,25 @@ struct lade_catalogue {
     struct lade_span pool;
 };
 
+/* Takes one tensor of a header. row->name and row->shard are not set; what the
+ * pointers lead to lives as long as the call. */
+struct lade_row_sink {
+    int (*take)(void *ctx, const char *name, size_t length,
+                const struct lade_row *row, const char *dtype_name,
+                lade_err *err);
+    void *ctx;
+};
+
 /* A container format. */
 struct lade_format_ops {
     const char *name;
-    /* Reads and checks the header of one open file of `size` bytes; calls sink
-     * once per tensor, in the order of the header and before all ranges are
-     * compared: after a failure what it got is void. *header_bytes is what was
-     * read. */
+    /* Reads and checks the header of one open file of `size` bytes; calls the
+     * sink once per tensor, in the order of the header and before all ranges
+     * are compared: after a failure what it got is void. *header_bytes is what
+     * was read. */
     int (*scan)(int fd, uint64_t size, const char *file, struct lade_mem *mem,
-                int (*sink)(void *ctx, const char *name, size_t length,
-                            const struct lade_row *row, const char *dtype_name,
-                            lade_err *err),
-                void *ctx, uint64_t *header_bytes, lade_err *err);
+                const struct lade_row_sink *sink, uint64_t *header_bytes,
+                lade_err *err);
 };
 extern const struct lade_format_ops lade_format_safetensors;
 
@@ -58,10 +65,7 @@ extern const struct lade_format_ops lade_format_safetensors;
 int lade_safetensors_parse(const char *header, size_t length,
                            uint64_t file_size, const char *file,
                            struct lade_mem *mem,
-                           int (*sink)(void *, const char *, size_t,
-                                       const struct lade_row *, const char *,
-                                       lade_err *),
-                           void *ctx, lade_err *err);
+                           const struct lade_row_sink *sink, lade_err *err);
 
 /* Rows of shards first, first + step, ... as a catalogue blob of its own (rows
  * of other shards absent). Each file is opened once. step is not 0. */

@@ -9,29 +9,37 @@
 
 #define GATE "catalogue"
 
-/* Rank 0: the parts lie one after the other in `all`; blobs are multiples of 8
- * bytes long, so that each part is aligned. */
+/* The blobs of all ranks, one after the other. */
+struct parts {
+    const char *all;
+    const uint64_t *sizes;
+    int count;
+};
+
+/* Rank 0. Blobs are multiples of 8 bytes long, so that each is aligned. */
 static int merge_parts(const struct lade_shards *shards,
-                       const struct lade_index *index, const char *all,
-                       const uint64_t *sizes, int count, struct lade_mem *mem,
-                       struct lade_catalogue **catalogue, lade_err *err)
+                       const struct lade_index *index, const struct parts *in,
+                       struct lade_mem *mem, struct lade_catalogue **catalogue,
+                       lade_err *err)
 {
+    const char *at = in->all;
     const struct lade_catalogue **parts = lade_alloc_array(
-        mem, LADE_TAG_TEMP, (uint64_t)count, sizeof(*parts), err);
+        mem, LADE_TAG_TEMP, (uint64_t)in->count, sizeof(*parts), err);
     int rc = LADE_OK;
 
     if (parts == NULL)
         return LADE_E_MEMORY;
-    for (int r = 0; r < count; all += sizes[r], r++) {
-        if (sizes[r] % 8 != 0)
+    for (int r = 0; r < in->count; at += in->sizes[r], r++) {
+        if (in->sizes[r] % 8 != 0)
             LADE_TRY(lade_err_set(err, LADE_E_INTERNAL,
                                   "the part of rank %d has %llu bytes", r,
-                                  (unsigned long long)sizes[r]));
-        parts[r] = (const void *)all;
-        LADE_TRY(lade_blob_check(parts[r], sizes[r], LADE_BLOB_CATALOGUE, err));
+                                  (unsigned long long)in->sizes[r]));
+        parts[r] = (const void *)at;
+        LADE_TRY(
+            lade_blob_check(parts[r], in->sizes[r], LADE_BLOB_CATALOGUE, err));
     }
-    LADE_TRY(
-        lade_catalogue_merge(shards, index, parts, count, mem, catalogue, err));
+    LADE_TRY(lade_catalogue_merge(shards, index, parts, in->count, mem,
+                                  catalogue, err));
 out:
     lade_free(mem, parts);
     return rc;
@@ -65,9 +73,9 @@ int lade_catalogue_build_all(struct lade_comm *comm,
     LADE_TRY(lade_agree_all(comm, GATE, err));
     rc = lade_comm_gather_all(comm, mem, part, part->blob.size, 0, &all, sizes,
                               GATE, err);
+    const struct parts parts = {all, sizes, comm->size};
     if (rc == LADE_OK && comm->rank == 0)
-        merge_parts(shards, index_on_rank0, all, sizes, comm->size, mem, &whole,
-                    err);
+        merge_parts(shards, index_on_rank0, &parts, mem, &whole, err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
     block = whole;
     size = whole ? whole->blob.size : 0;

@@ -29,10 +29,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define NAME_LIMIT 65536u
 #define POINTER_LIMIT 1024u /* large-file pointers are shorter */
 
-typedef int (*sink_fn)(void *ctx, const char *name, size_t length,
-                       const struct lade_row *row, const char *dtype_name,
-                       lade_err *err);
-
 struct range {
     uint64_t begin, end;
     const char *name;
@@ -43,8 +39,7 @@ struct parse {
     uint64_t data, file_size; /* first data byte, end of file */
     struct lade_mem *mem;
     struct lade_vec ranges; /* struct range */
-    sink_fn sink;
-    void *ctx;
+    const struct lade_row_sink *sink;
     lade_err *err;
 };
 
@@ -172,7 +167,7 @@ static int read_entry(struct parse *p, const cJSON *entry)
     row.offset = p->data + range.begin; /* both below 2^54 */
     if (lade_vec_push(&p->ranges, &range, p->err) == NULL)
         LADE_TRY(LADE_E_MEMORY);
-    LADE_TRY(p->sink(p->ctx, name, length, &row, dtype, p->err));
+    LADE_TRY(p->sink->take(p->sink->ctx, name, length, &row, dtype, p->err));
 out:
     return rc;
 }
@@ -266,15 +261,14 @@ out:
 
 int lade_safetensors_parse(const char *header, size_t length,
                            uint64_t file_size, const char *file,
-                           struct lade_mem *mem, sink_fn sink, void *ctx,
-                           lade_err *err)
+                           struct lade_mem *mem,
+                           const struct lade_row_sink *sink, lade_err *err)
 {
     struct parse p = {.file = file,
                       .data = 8 + length,
                       .file_size = file_size,
                       .mem = mem,
                       .sink = sink,
-                      .ctx = ctx,
                       .err = err};
     cJSON *root = NULL;
     int rc;
@@ -387,7 +381,8 @@ static int check_same(int fd, uint64_t size, const char *file, lade_err *err)
 }
 
 static int scan(int fd, uint64_t size, const char *file, struct lade_mem *mem,
-                sink_fn sink, void *ctx, uint64_t *header_bytes, lade_err *err)
+                const struct lade_row_sink *sink, uint64_t *header_bytes,
+                lade_err *err)
 {
     uint64_t length;
     char *header = NULL;
@@ -403,7 +398,7 @@ static int scan(int fd, uint64_t size, const char *file, struct lade_mem *mem,
         LADE_TRY(LADE_E_MEMORY);
     LADE_TRY(read_at(fd, file, header, (size_t)length, 8, err));
     LADE_TRY(lade_safetensors_parse(header, (size_t)length, size, file, mem,
-                                    sink, ctx, err));
+                                    sink, err));
     *header_bytes = 8 + length;
 out:
     lade_free(mem, header);

@@ -213,8 +213,17 @@ check("different on one rank is different on all", len(result.warnings) == 1 and
 
 # ---- nothing delivered, nothing read ----
 for more in (["--read", "null"], ["--device", "null"], ["--device", "null", "--read", "pread"]):
-    result = run("load", "--dp", "2", "--ep", *more, model, ranks=2)
+    result = run("load", "--dp", "2", "--ep", *more, "--json", path("n.json"), "--force", model, ranks=2)
     check("%s" % more, result.code == 0 and result.out.endswith("verdict ok\n"), result.err)
+    report = json.load(open(path("n.json")))
+    read, delivered = report["read"], report["share"]["delivered_bytes"]
+    if more == ["--device", "null"]:
+        check("headers only: counts as they would be", 1 <= read["ratio"] < 1.2 and read["requests"] > 0 and
+              delivered == 0, report)
+    elif "pread" in more:
+        check("storage alone: it is read, not delivered", 1 <= read["ratio"] < 1.2 and delivered == 0, report)
+    else:
+        check("lade alone: it is delivered, not read", read["payload_bytes"] == 0 and delivered > 0, report)
 
 # ---- inspect ----
 result = run("inspect", model)

@@ -85,6 +85,25 @@ out:
     return rc;
 }
 
+int lade_forecast_counts(struct lade_session *s, lade_err *err)
+{
+    const struct lade_plan *plan = LADE_PLAN(s);
+    struct lade_share_counts *counts = &s->stats.share;
+    struct lade_rank_stats *ranks = lade_alloc_array(
+        s->mem, LADE_TAG_TEMP, plan->ranks, sizeof *ranks, err);
+    int rc = ranks ? LADE_OK : LADE_E_MEMORY;
+
+    LADE_TRY(rc);
+    LADE_TRY(lade_forecast_traffic(plan, s->mem, s->shards->shards.count, ranks,
+                                   err));
+    counts->read.bytes = ranks[s->rank].expected.read_bytes;
+    counts->read.requests = ranks[s->rank].expected.requests;
+    counts->read.opens = ranks[s->rank].expected.opens;
+out:
+    lade_free(s->mem, ranks);
+    return rc;
+}
+
 /* ---- memory ---- */
 
 static uint32_t ranks_on(const struct lade_session *s, uint32_t node,

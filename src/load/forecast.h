@@ -15,6 +15,9 @@ int lade_forecast_traffic(const struct lade_plan *plan, struct lade_mem *mem,
 /* The sums over the ranks. */
 int lade_forecast_sum(const struct lade_plan *plan, struct lade_mem *mem,
                       uint64_t shards, struct lade_traffic *sum, lade_err *err);
+/* What this rank's counts would have been, had the reads happened: a null
+ * device and a null reader move headers only. */
+int lade_forecast_counts(struct lade_session *s, lade_err *err);
 /* Memory by tag of rank r in a simulated world; sets node, parameters. */
 int lade_forecast_memory(struct lade_session *s, const struct lade_plan *plan,
                          uint32_t r, struct lade_rank_stats *stats,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "check/reconcile.h"
+#include "load/forecast.h"
 #include "load/session.h"
 #include "load/target.h"
 #include "post/retie.h"
@@ -52,6 +53,8 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err)
         .progress_ctx = s->opt.progress_ctx,
     };
     int rc = lade_share_run_all(&job, &s->stats.share, err);
+    if (rc == LADE_OK && job.headers_only)
+        rc = lade_forecast_counts(s, err);
     s->stats.phase_s[LADE_PHASE_READ] = (double)s->stats.share.read_ns / 1e9;
     s->stats.phase_s[LADE_PHASE_SHARE] = (double)s->stats.share.share_ns / 1e9;
     return rc;

@@ -86,48 +86,45 @@ static void broadcast(struct lade_comm *comm)
 static void gather(struct lade_comm *comm)
 {
     unsigned char mine[3000];
-    uint64_t sizes[64], bytes = (uint64_t)(comm->rank % 4) * 1000;
+    uint64_t bytes = (uint64_t)(comm->rank % 4) * 1000;
+    struct lade_gathered all;
     lade_err err = LADE_ERR_INIT;
-    char *all = NULL;
-    int root = comm->size - 1;
 
     memset(mine, comm->rank, sizeof(mine));
-    CHECK(lade_comm_gather_all(comm, NULL, mine, bytes, root, &all, sizes, "t",
-                               &err) == LADE_OK);
-    CHECK((all != NULL) == (comm->rank == root));
-    for (uint64_t r = 0, at = 0; all != NULL && r < (uint64_t)comm->size; r++) {
-        CHECK(sizes[r] == r % 4 * 1000);
-        for (uint64_t b = 0; b < sizes[r]; b++)
-            if ((unsigned char)all[at + b] != (unsigned char)r)
+    CHECK(lade_comm_gather_all(comm, NULL, mine, bytes, &all, "t", &err) ==
+          LADE_OK);
+    CHECK((all.bytes != NULL) == (comm->rank == 0));
+    for (uint64_t r = 0, at = 0; r < (uint64_t)comm->size; r++) {
+        CHECK(all.sizes[r] == r % 4 * 1000);
+        for (uint64_t b = 0; all.bytes && b < all.sizes[r]; b++)
+            if ((unsigned char)all.bytes[at + b] != (unsigned char)r)
                 CHECK(!"bytes of the wrong rank");
-        at += sizes[r];
+        at += all.sizes[r];
     }
-    lade_free(NULL, all);
+    lade_gathered_fini(&all);
 }
 
 static void spread(struct lade_comm *comm)
 {
     int ranks[64], count = 0;
     lade_err err = LADE_ERR_INIT;
-    uint64_t size = 0;
-    char *mine = NULL;
-    void *block = NULL;
+    struct lade_block block = {0};
 
     for (int r = 0; r < comm->size; r += 3)
         ranks[count++] = r;
     if (comm->rank == 0) {
-        size = 5000;
-        mine = lade_alloc(NULL, LADE_TAG_TEMP, size, &err);
-        memset(mine, 'x', size);
-        block = mine;
+        block.size = 5000;
+        block.data = lade_alloc(NULL, LADE_TAG_TEMP, block.size, &err);
+        memset(block.data, 'x', block.size);
     }
-    CHECK(lade_comm_spread_all(comm, NULL, &block, &size, ranks, count, "t",
-                               &err) == LADE_OK);
-    CHECK(size == 5000);
-    CHECK((block != NULL) == (comm->rank % 3 == 0));
-    if (block != NULL)
-        CHECK(((char *)block)[0] == 'x' && ((char *)block)[4999] == 'x');
-    lade_free(NULL, block);
+    CHECK(lade_comm_spread_all(comm, &block, ranks, count, "t", &err) ==
+          LADE_OK);
+    CHECK(block.size == 5000);
+    CHECK((block.data != NULL) == (comm->rank % 3 == 0));
+    if (block.data != NULL)
+        CHECK(((char *)block.data)[0] == 'x' &&
+              ((char *)block.data)[4999] == 'x');
+    lade_free(NULL, block.data);
 }
 
 /* Messages of one pair with one tag arrive in order; to oneself as well. */

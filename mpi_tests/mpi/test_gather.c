@@ -105,9 +105,10 @@ static void builds(struct lade_comm *comm, struct lade_mem *mem,
     int firsts[64];
 
     for (int per = 1; per <= comm->size; per = per * 2 + 1) {
-        int nodes = find_firsts(comm, per, firsts);
+        struct lade_node node = {.firsts = firsts,
+                                 .nodes = find_firsts(comm, per, firsts)};
         struct lade_catalogue *catalogue = NULL;
-        CHECK(lade_catalogue_build_all(comm, shards, NULL, mem, firsts, nodes,
+        CHECK(lade_catalogue_build_all(comm, shards, NULL, mem, &node,
                                        &catalogue, &err) == LADE_OK);
         CHECK((catalogue != NULL) == (comm->rank % per == 0));
         if (catalogue != NULL)
@@ -123,10 +124,12 @@ static void fails(struct lade_comm *comm, struct lade_mem *mem,
 {
     struct lade_catalogue *catalogue = NULL;
     lade_err err = LADE_ERR_INIT;
-    int firsts[64], nodes = find_firsts(comm, 2, firsts);
+    int firsts[64];
+    struct lade_node node = {.firsts = firsts,
+                             .nodes = find_firsts(comm, 2, firsts)};
 
-    CHECK(lade_catalogue_build_all(comm, shards, NULL, mem, firsts, nodes,
-                                   &catalogue, &err) == status);
+    CHECK(lade_catalogue_build_all(comm, shards, NULL, mem, &node, &catalogue,
+                                   &err) == status);
     CHECK(err.status == status && err.rank == rank);
     CHECK(strcmp(err.gate, "catalogue") == 0);
     if (strstr(err.text, words) == NULL)

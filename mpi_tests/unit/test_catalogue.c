@@ -408,21 +408,22 @@ static void test_build_all(void **state)
 {
     struct place *p = *state;
     struct lade_comm *self = lade_comm_self_new(&p->err);
-    const int firsts[1] = {0};
+    int zero = 0;
+    const struct lade_node node = {
+        .nodes = 1, .locals = 1, .node_of = &zero, .firsts = &zero};
 
     assert_non_null(self);
     put(p, "a.safetensors", "u 1");
     put(p, "b.safetensors", "v 1");
     locate(p, false);
     assert_int_equal(lade_catalogue_build_all(self, p->shards, p->index, p->mem,
-                                              firsts, 1, &p->catalogue,
-                                              &p->err),
+                                              &node, &p->catalogue, &p->err),
                      LADE_OK);
     assert_names(p, "u v");
     put(p, "b.safetensors", "u 1");
     locate(p, false);
     unit_failed(lade_catalogue_build_all(self, p->shards, p->index, p->mem,
-                                         firsts, 1, &p->catalogue, &p->err),
+                                         &node, &p->catalogue, &p->err),
                 &p->err, LADE_E_CHECKPOINT, "tensor u is in two files");
     assert_null(p->catalogue);
     lade_comm_free(self);

@@ -9,27 +9,21 @@
 
 #define GATE "catalogue"
 
-/* The blobs of all ranks, one after the other. */
-struct parts {
-    const char *all;
-    const uint64_t *sizes;
-    int count;
-};
-
 /* Rank 0. Blobs are multiples of 8 bytes long, so that each is aligned. */
 static int merge_parts(const struct lade_shards *shards,
-                       const struct lade_index *index, const struct parts *in,
+                       const struct lade_index *index,
+                       const struct lade_gathered *in, int count,
                        struct lade_mem *mem, struct lade_catalogue **catalogue,
                        lade_err *err)
 {
-    const char *at = in->all;
+    const char *at = in->bytes;
     const struct lade_catalogue **parts = lade_alloc_array(
-        mem, LADE_TAG_TEMP, (uint64_t)in->count, sizeof(*parts), err);
+        mem, LADE_TAG_TEMP, (uint64_t)count, sizeof(*parts), err);
     int rc = LADE_OK;
 
     if (parts == NULL)
         return LADE_E_MEMORY;
-    for (int r = 0; r < in->count; at += in->sizes[r], r++) {
+    for (int r = 0; r < count; at += in->sizes[r], r++) {
         if (in->sizes[r] % 8 != 0)
             LADE_TRY(lade_err_set(err, LADE_E_INTERNAL,
                                   "the part of rank %d has %llu bytes", r,
@@ -38,55 +32,43 @@ static int merge_parts(const struct lade_shards *shards,
         LADE_TRY(
             lade_blob_check(parts[r], in->sizes[r], LADE_BLOB_CATALOGUE, err));
     }
-    LADE_TRY(lade_catalogue_merge(shards, index, parts, in->count, mem,
-                                  catalogue, err));
+    LADE_TRY(
+        lade_catalogue_merge(shards, index, parts, count, mem, catalogue, err));
 out:
     lade_free(mem, parts);
     return rc;
 }
 
-/* Every rank's part, and room for the sizes of all. */
-static void scan_own(const struct lade_comm *comm,
-                     const struct lade_shards *shards, struct lade_mem *mem,
-                     struct lade_catalogue **part, uint64_t **sizes,
-                     lade_err *err)
-{
-    if (lade_catalogue_scan(shards, (uint32_t)comm->rank, (uint32_t)comm->size,
-                            mem, part, err) == LADE_OK)
-        *sizes = lade_alloc_array(mem, LADE_TAG_TEMP, (uint64_t)comm->size,
-                                  sizeof(**sizes), err);
-}
-
 int lade_catalogue_build_all(struct lade_comm *comm,
                              const struct lade_shards *shards,
                              const struct lade_index *index_on_rank0,
-                             struct lade_mem *mem, const int *firsts, int nodes,
+                             struct lade_mem *mem, const struct lade_node *node,
                              struct lade_catalogue **catalogue, lade_err *err)
 {
     struct lade_catalogue *part = NULL, *whole = NULL;
-    void *block = NULL;
-    uint64_t *sizes = NULL, size = 0;
-    char *all = NULL;
+    struct lade_gathered gathered = {.mem = mem};
+    struct lade_block block = {.mem = mem};
     int rc;
 
-    scan_own(comm, shards, mem, &part, &sizes, err);
+    lade_catalogue_scan(shards, (uint32_t)comm->rank, (uint32_t)comm->size, mem,
+                        &part, err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
-    rc = lade_comm_gather_all(comm, mem, part, part->blob.size, 0, &all, sizes,
-                              GATE, err);
-    const struct parts parts = {all, sizes, comm->size};
+    rc = lade_comm_gather_all(comm, mem, part, part->blob.size, &gathered, GATE,
+                              err);
     if (rc == LADE_OK && comm->rank == 0)
-        merge_parts(shards, index_on_rank0, &parts, mem, &whole, err);
+        merge_parts(shards, index_on_rank0, &gathered, comm->size, mem, &whole,
+                    err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
-    block = whole;
-    size = whole ? whole->blob.size : 0;
-    lade_comm_spread_all(comm, mem, &block, &size, firsts, nodes, GATE, err);
+    block.data = whole;
+    block.size = whole ? whole->blob.size : 0;
+    lade_comm_spread_all(comm, &block, node->firsts, node->nodes, GATE, err);
     LADE_TRY(lade_agree_all(comm, GATE, err));
-    *catalogue = block;
-    block = whole = NULL;
+    *catalogue = block.data;
+    block.data = NULL;
+    whole = NULL;
 out:
     lade_free(mem, part);
-    lade_free(mem, sizes);
-    lade_free(mem, all);
-    lade_free(mem, block ? block : whole);
+    lade_gathered_fini(&gathered);
+    lade_free(mem, block.data ? block.data : whole);
     return rc;
 }

@@ -224,89 +224,126 @@ int lade_comm_allgather_all(struct lade_comm *comm, const void *mine, void *all,
     return rc == LADE_OK ? lade_comm_wait(comm, &req, gate, err) : rc;
 }
 
-/* A long message as pieces, one after the other. */
-static int pass(struct lade_comm *comm, void *buf, uint64_t bytes, int peer,
-                bool send, int tag, const char *gate, lade_err *err)
+/* A long message, one way. */
+struct passage {
+    void *buf;
+    uint64_t bytes;
+    int peer, tag;
+    bool send;
+};
+
+/* As pieces, one after the other. */
+static int pass(struct lade_comm *comm, const struct passage *way,
+                const char *gate, lade_err *err)
 {
     int rc = LADE_OK;
 
-    for (uint64_t at = 0; rc == LADE_OK && at < bytes; at += PIECE) {
+    for (uint64_t at = 0; rc == LADE_OK && at < way->bytes; at += PIECE) {
+        uint64_t left = way->bytes - at;
+        size_t size = (size_t)(left < PIECE ? left : PIECE);
+        char *piece = (char *)way->buf + at;
         struct lade_request req = {0};
-        size_t size = (size_t)(bytes - at < PIECE ? bytes - at : PIECE);
-        char *piece = (char *)buf + at;
-        rc =
-            send
-                ? comm->ops->send(comm->ctx, piece, size, peer, tag, &req, err)
-                : comm->ops->recv(comm->ctx, piece, size, peer, tag, &req, err);
+        if (way->send)
+            rc = comm->ops->send(comm->ctx, piece, size, way->peer, way->tag,
+                                 &req, err);
+        else
+            rc = comm->ops->recv(comm->ctx, piece, size, way->peer, way->tag,
+                                 &req, err);
         if (rc == LADE_OK)
             rc = lade_comm_wait(comm, &req, gate, err);
     }
     return rc;
 }
 
-int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
-                         const void *mine, uint64_t bytes, int root, char **all,
-                         uint64_t *sizes, const char *gate, lade_err *err)
+/* Rank 0: its own piece and everybody's. */
+static int receive_pieces(struct lade_comm *comm, const void *mine,
+                          struct lade_gathered *gathered, const char *gate,
+                          lade_err *err)
 {
     uint64_t total = 0;
-    int rc;
+    int rc = LADE_OK;
 
-    *all = NULL;
-    LADE_TRY(
-        lade_comm_allgather_all(comm, &bytes, sizes, sizeof(bytes), gate, err));
-    if (comm->rank != root) {
-        union {
-            const void *in;
-            void *out;
-        } text = {.in = mine}; /* sending does not write */
-        return pass(comm, text.out, bytes, root, true, LADE_MSG_GATHER, gate,
-                    err);
-    }
     for (int r = 0; r < comm->size; r++)
-        total += sizes[r];
-    char *block = lade_alloc(mem, LADE_TAG_TEMP, total, err);
-    if (block == NULL)
-        LADE_TRY(LADE_E_MEMORY);
-    char *at = block;
-    for (int r = 0; r < comm->size && rc == LADE_OK; at += sizes[r], r++) {
-        if (r == root)
-            memcpy(at, mine, bytes);
-        else
-            rc = pass(comm, at, sizes[r], r, false, LADE_MSG_GATHER, gate, err);
+        total += gathered->sizes[r];
+    gathered->bytes = lade_alloc(gathered->mem, LADE_TAG_TEMP, total, err);
+    if (gathered->bytes == NULL)
+        return LADE_E_MEMORY;
+    if (gathered->sizes[0] > 0)
+        memcpy(gathered->bytes, mine, gathered->sizes[0]);
+    uint64_t at = gathered->sizes[0];
+    for (int r = 1; r < comm->size && rc == LADE_OK; r++) {
+        const struct passage way = {gathered->bytes + at, gathered->sizes[r], r,
+                                    LADE_MSG_GATHER, false};
+        rc = pass(comm, &way, gate, err);
+        at += gathered->sizes[r];
     }
-    if (rc == LADE_OK)
-        *all = block;
-    else
-        lade_free(mem, block);
-out:
     return rc;
 }
 
-int lade_comm_spread_all(struct lade_comm *comm, struct lade_mem *mem,
-                         void **block, uint64_t *size, const int *ranks,
-                         int count, const char *gate, lade_err *err)
+int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
+                         const void *mine, uint64_t bytes,
+                         struct lade_gathered *gathered, const char *gate,
+                         lade_err *err)
+{
+    union {
+        const void *in;
+        void *out;
+    } text = {.in = mine}; /* sending does not write */
+    const struct passage way = {text.out, bytes, 0, LADE_MSG_GATHER, true};
+    int rc = LADE_OK;
+
+    *gathered = (struct lade_gathered){.mem = mem};
+    gathered->sizes = lade_alloc_array(mem, LADE_TAG_TEMP, (uint64_t)comm->size,
+                                       sizeof(*gathered->sizes), err);
+    if (gathered->sizes == NULL)
+        LADE_TRY(LADE_E_MEMORY);
+    LADE_TRY(lade_comm_allgather_all(comm, &bytes, gathered->sizes,
+                                     sizeof(bytes), gate, err));
+    if (comm->rank == 0)
+        LADE_TRY(receive_pieces(comm, mine, gathered, gate, err));
+    else
+        LADE_TRY(pass(comm, &way, gate, err));
+out:
+    if (rc != LADE_OK)
+        lade_gathered_fini(gathered);
+    return rc;
+}
+
+void lade_gathered_fini(struct lade_gathered *gathered)
+{
+    lade_free(gathered->mem, gathered->bytes);
+    lade_free(gathered->mem, gathered->sizes);
+    gathered->bytes = NULL;
+    gathered->sizes = NULL;
+}
+
+int lade_comm_spread_all(struct lade_comm *comm, struct lade_block *block,
+                         const int *ranks, int count, const char *gate,
+                         lade_err *err)
 {
     int me = -1, rc, step = 1;
 
-    LADE_TRY(lade_comm_bcast_all(comm, size, sizeof(*size), 0, gate, err));
+    LADE_TRY(lade_comm_bcast_all(comm, &block->size, sizeof(block->size), 0,
+                                 gate, err));
     for (int i = 0; i < count; i++)
         if (ranks[i] == comm->rank)
             me = i;
     if (me < 0)
         return LADE_OK;
     if (me > 0) {
-        *block = lade_alloc(mem, LADE_TAG_CATALOGUE, *size, err);
-        if (*block == NULL) /* the caller's agreement ends the others' wait */
+        block->data =
+            lade_alloc(block->mem, LADE_TAG_CATALOGUE, block->size, err);
+        if (block->data == NULL) /* the agreement ends the others' wait */
             return LADE_E_MEMORY;
     }
     /* binomial tree: in step s, places below s send to place + s */
     for (; rc == LADE_OK && step < count; step *= 2) {
-        if (me < step && me + step < count)
-            rc = pass(comm, *block, *size, ranks[me + step], true,
-                      LADE_MSG_SPREAD, gate, err);
-        else if (me >= step && me < 2 * step)
-            rc = pass(comm, *block, *size, ranks[me - step], false,
-                      LADE_MSG_SPREAD, gate, err);
+        struct passage way = {block->data, block->size, 0, LADE_MSG_SPREAD,
+                              me < step};
+        if (me >= 2 * step || (me < step && me + step >= count))
+            continue;
+        way.peer = ranks[me < step ? me + step : me - step];
+        rc = pass(comm, &way, gate, err);
     }
 out:
     return rc;

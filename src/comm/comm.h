@@ -86,19 +86,32 @@ int lade_comm_bcast_all(struct lade_comm *comm, void *buf, uint64_t bytes,
                         lade_err *err); /* pieces below 1 GiB */
 int lade_comm_allgather_all(struct lade_comm *comm, const void *mine, void *all,
                             size_t bytes, const char *gate, lade_err *err);
-/* Every rank contributes `bytes` (may differ); rank `root` gets them one after
- * the other in rank order in *all (tag TEMP, lade_free) with sizes[rank] and
- * starts; other ranks get NULL. */
+/* What all ranks gave. On rank 0 the pieces one after the other in rank order;
+ * the sizes are known to all. Free with lade_gathered_fini. */
+struct lade_gathered {
+    struct lade_mem *mem;
+    char *bytes;     /* NULL on other ranks */
+    uint64_t *sizes; /* [size] */
+};
+/* Every rank contributes `bytes` (may differ). Tag TEMP. */
 int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
-                         const void *mine, uint64_t bytes, int root, char **all,
-                         uint64_t *sizes, const char *gate, lade_err *err);
-/* Copies a block from rank 0 to the listed ranks (first of each node) along a
- * binomial tree: ranks[0] == 0. Called by all; ranks not listed return at once.
- * Receivers get *block allocated with tag CATALOGUE. *size is known to all on
- * return. */
-int lade_comm_spread_all(struct lade_comm *comm, struct lade_mem *mem,
-                         void **block, uint64_t *size, const int *ranks,
-                         int count, const char *gate, lade_err *err);
+                         const void *mine, uint64_t bytes,
+                         struct lade_gathered *gathered, const char *gate,
+                         lade_err *err);
+void lade_gathered_fini(struct lade_gathered *gathered);
+
+/* A block that goes from rank 0 to the listed ranks (the first of each node)
+ * along a binomial tree: ranks[0] == 0. Called by all; ranks not listed keep
+ * data NULL. Receivers get it allocated from mem with tag CATALOGUE; the size
+ * is known to all on return. */
+struct lade_block {
+    struct lade_mem *mem;
+    void *data;
+    uint64_t size;
+};
+int lade_comm_spread_all(struct lade_comm *comm, struct lade_block *block,
+                         const int *ranks, int count, const char *gate,
+                         lade_err *err);
 
 /* The ranks of one node, and what they share. */
 struct lade_node {
@@ -118,7 +131,7 @@ int lade_node_find_all(struct lade_comm *comm, struct lade_mem *mem, int split,
 void lade_node_fini(struct lade_node *node);
 
 /* Memory of `size` bytes shared by the node's ranks, made by its first rank.
- * writable for all. */
+ * Writable for all, except with tag CATALOGUE: then for the first rank only. */
 struct lade_shm;
 int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node,
                       enum lade_tag tag, uint64_t size, struct lade_shm *shm,

@@ -64,11 +64,11 @@ struct address {
     uint64_t size;
 };
 
-/* Creates on the first rank of each node, attaches on the others. */
-static int share(struct lade_comm *comm, const struct lade_node *node,
-                 enum lade_tag tag, uint64_t size, bool writable,
-                 struct lade_shm *shm, const char *gate, lade_err *err)
+int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node,
+                      enum lade_tag tag, uint64_t size, struct lade_shm *shm,
+                      const char *gate, lade_err *err)
 {
+    bool writable = tag != LADE_TAG_CATALOGUE; /* products are only looked at */
     struct address mine = {.fd = -1}, *all = NULL;
     int rc = LADE_OK;
 
@@ -95,13 +95,6 @@ out:
     return rc;
 }
 
-int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node,
-                      enum lade_tag tag, uint64_t size, struct lade_shm *shm,
-                      const char *gate, lade_err *err)
-{
-    return share(comm, node, tag, size, true, shm, gate, err);
-}
-
 int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node,
                           void *blob, const void **product,
                           struct lade_shm *shm, const char *gate, lade_err *err)
@@ -120,8 +113,8 @@ int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node,
     }
     if (node->local == 0)
         size = ((const struct lade_blob *)blob)->size;
-    LADE_TRY(
-        share(comm, node, LADE_TAG_CATALOGUE, size, false, shm, gate, err));
+    LADE_TRY(lade_node_shm_all(comm, node, LADE_TAG_CATALOGUE, size, shm, gate,
+                               err));
     if (node->local == 0)
         memcpy(shm->base, blob, size);
     LADE_TRY(lade_agree_all(comm, gate, err)); /* the copy is complete */

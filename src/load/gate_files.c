@@ -102,8 +102,7 @@ int lade_gate_catalogue_all(struct lade_session *s, lade_err *err)
     int rc = LADE_OK;
 
     LADE_TRY(lade_catalogue_build_all(s->comm, s->shards, s->index, s->mem,
-                                      s->node.firsts, s->node.nodes, &catalogue,
-                                      err));
+                                      &s->node, &catalogue, err));
     LADE_TRY(
         lade_session_hold_all(s, catalogue, &s->catalogue, "catalogue", err));
     s->in.catalogue = LADE_CATALOGUE(s);

@@ -40,29 +40,23 @@ static void repeat_warnings(const char *texts, uint64_t size)
 static int gather_warnings_all(struct lade_session *s, lade_err *err)
 {
     struct lade_writer mine;
-    uint64_t *sizes = lade_alloc_array(
-        s->mem, LADE_TAG_TEMP, (uint64_t)s->comm->size, sizeof *sizes, err);
-    char *all = NULL;
+    struct lade_gathered all = {.mem = s->mem};
     uint64_t total = 0;
     int rc = LADE_OK;
 
     lade_writer_init(&mine, s->mem);
-    if (!sizes)
-        rc = LADE_E_MEMORY;
-    LADE_TRY(rc);
     for (int i = 0; s->rank > 0 && i < lade_warn_count(); i++)
         lade_writer_bytes(&mine, lade_warn_get(i),
                           strlen(lade_warn_get(i)) + 1);
-    LADE_TRY(lade_comm_gather_all(
-        s->comm, s->mem, mine.chars.data ? mine.chars.data : "",
-        mine.chars.count, 0, &all, sizes, "check", err));
-    for (int r = 0; all && r < s->comm->size; r++)
-        total += sizes[r];
-    if (all)
-        repeat_warnings(all, total);
+    LADE_TRY(lade_comm_gather_all(s->comm, s->mem,
+                                  mine.chars.data ? mine.chars.data : "",
+                                  mine.chars.count, &all, "check", err));
+    for (int r = 0; r < s->comm->size; r++)
+        total += all.sizes[r];
+    if (all.bytes)
+        repeat_warnings(all.bytes, total);
 out:
-    lade_free(s->mem, all);
-    lade_free(s->mem, sizes);
+    lade_gathered_fini(&all);
     lade_writer_fini(&mine);
     return rc;
 }
@@ -106,17 +100,14 @@ static struct cJSON *make_report(struct lade_session *s,
 static void gather_all(struct lade_session *s, struct lade_rank_stats *all,
                        lade_err *err)
 {
-    char *bytes = NULL;
-    uint64_t *sizes = lade_alloc_array(
-        s->mem, LADE_TAG_TEMP, (uint64_t)s->comm->size, sizeof *sizes, err);
+    struct lade_gathered stats;
 
-    if (sizes &&
-        lade_comm_gather_all(s->comm, s->mem, &s->stats, sizeof s->stats, 0,
-                             &bytes, sizes, "check", err) == LADE_OK &&
-        bytes && all)
-        memcpy(all, bytes, (uint64_t)s->comm->size * sizeof *all);
-    lade_free(s->mem, bytes);
-    lade_free(s->mem, sizes);
+    if (lade_comm_gather_all(s->comm, s->mem, &s->stats, sizeof s->stats,
+                             &stats, "check", err) != LADE_OK)
+        return;
+    if (stats.bytes && all)
+        memcpy(all, stats.bytes, (uint64_t)s->comm->size * sizeof *all);
+    lade_gathered_fini(&stats);
 }
 
 void lade_session_outcome_all(struct lade_session *s, const lade_err *failure)
@@ -180,9 +171,7 @@ static int join_texts_all(struct lade_session *s, struct lade_writer *mine,
                           struct lade_writer *joined, const char *gate,
                           lade_err *err)
 {
-    uint64_t *sizes = lade_alloc_array(
-        s->mem, LADE_TAG_TEMP, (uint64_t)s->comm->size, sizeof *sizes, err);
-    char *all = NULL;
+    struct lade_gathered all = {.mem = s->mem};
     uint64_t at = 0;
     int rc = LADE_OK;
 
@@ -190,17 +179,15 @@ static int join_texts_all(struct lade_session *s, struct lade_writer *mine,
         lade_err_set(err, mine->err.status, "%s", mine->err.text);
     LADE_TRY(lade_session_settle_all(s, gate, err));
     LADE_TRY(lade_comm_gather_all(s->comm, s->mem, mine->chars.data,
-                                  mine->chars.count, 0, &all, sizes, gate,
-                                  err));
-    for (int r = 0; all && r < s->comm->size; r++) {
-        if (r > 0 && sizes[r] > 0 && joined->chars.count > 0)
+                                  mine->chars.count, &all, gate, err));
+    for (int r = 0; all.bytes && r < s->comm->size; r++) {
+        if (r > 0 && all.sizes[r] > 0 && joined->chars.count > 0)
             lade_writer_print(joined, ",\n");
-        lade_writer_bytes(joined, all + at, sizes[r]);
-        at += sizes[r];
+        lade_writer_bytes(joined, all.bytes + at, all.sizes[r]);
+        at += all.sizes[r];
     }
 out:
-    lade_free(s->mem, all);
-    lade_free(s->mem, sizes);
+    lade_gathered_fini(&all);
     return rc;
 }
 

@@ -701,6 +701,32 @@ static void test_wide_index(void **state)
             "names 100000 files, 99800 of them absent: f200.safetensors, ");
 }
 
+/* Without an index half a download shows by its names. */
+static void test_series(void **state)
+{
+    struct place *p = *state;
+
+    put(p, "model-00001-of-00003.safetensors", "");
+    put(p, "model-00003-of-00003.safetensors", "");
+    put(p, "x-of-2.safetensors", "");
+    put(p, "8-of-9.safetensors", "");
+    put(p, "a-1-of-99999999999999999999.safetensors", "");
+    put(p, "b-1-of-1.safetensors", "");
+    put(p, "b-2-of-3-of-1.safetensors", "");
+    put(p, "c-1-of-2-x.safetensors", "");
+    assert_int_equal(locate(p), LADE_OK);
+    assert_int_equal(p->shards->shards.count, 8);
+    assert_int_equal(lade_warn_count(), 1);
+    assert_string_equal(lade_warn_get(0),
+                        "model-*-of-00003.safetensors: 2 of 3 files are there; "
+                        "what the others hold will be missing");
+    lade_warn_reset();
+    forget(p);
+    put(p, "model-00002-of-00003.safetensors", "");
+    assert_int_equal(locate(p), LADE_OK);
+    assert_int_equal(lade_warn_count(), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -727,6 +753,7 @@ int main(void)
         CASE(test_left_over_index),
         CASE(test_bad_indexes),
         CASE(test_wide_index),
+        CASE(test_series),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,8 @@ static void test_rows(void **state)
     assert_int_equal(row->shape[2], 0);
     assert_int_equal(r->seen.rows[1].ndim, 0);
     accepted(r, "{}", 0, 0);
+    accepted(r, "{\"1e2\\\"-.\":" ENTRY("U8", "[4]", 0, 4) "}", 4, 1);
+    assert_string_equal(r->seen.names[0], "1e2\"-.");
     accepted(r, "{\"__metadata__\":{}}", 0, 0);
     accepted(r, "{\"a\":" ENTRY("U8", "[1,1,1,1,1,1,1,2]", 0, 2) "}", 2, 1);
 }
@@ -307,6 +309,13 @@ static void test_shapes(void **state)
         {ENTRY("U8", "[[4]]", 0, 4), "no whole number"},
         {ENTRY("U8", "[18446744073709551616]", 0, 4), "out of range"},
         {ENTRY("U8", "[04]", 0, 4), "leading zero"},
+        {ENTRY("U8", "[4.0]", 0, 4), "byte 29 of its header: a size must be "
+                                     "written with digits only"},
+        {ENTRY("U8", "[4e0]", 0, 4), "digits only"},
+        {ENTRY("U8", "[0.4E1]", 0, 4), "digits only"},
+        {ENTRY("U8", "[4]", -0, 4), "digits only"},
+        {ENTRY("U8", "[9007199254740993,0]", 0, 0),
+         "no whole number below 2^53"},
     };
     char header[512];
 

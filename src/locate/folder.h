@@ -24,6 +24,9 @@ void lade_folder_fini(struct lade_folder *folder);
 /* There is no *.safetensors: says what is there instead, and which format
  * that would be. Returns CHECKPOINT. */
 int lade_folder_no_weights(const struct lade_folder *folder, lade_err *err);
+/* Without an index: one warning for each series of files that lacks some. */
+int lade_folder_warn_series(const struct lade_folder *folder,
+                            struct lade_mem *mem, lade_err *err);
 /* The format that a file name stands for ("PyTorch .bin"); NULL if none that
  * we know, or *.safetensors. */
 const char *lade_other_format(const char *name);

@@ -216,8 +216,8 @@ static int search_folder(struct locate *l, const struct lade_locate_wish *wish,
     if (l->folder.weights.count == 0)
         LADE_TRY(lade_folder_no_weights(&l->folder, err));
     l->use_index = l->folder.has_index && !wish->ignore_index;
-    if (l->use_index)
-        LADE_TRY(read_index(l, err));
+    LADE_TRY(l->use_index ? read_index(l, err)
+                          : lade_folder_warn_series(&l->folder, l->mem, err));
     LADE_TRY(take_files(l, err));
 out:
     return rc;

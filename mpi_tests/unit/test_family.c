@@ -133,87 +133,89 @@ static void broken_top_level(void **state)
         refuses(bad[i].text, bad[i].says);
 }
 
+static const struct {
+    const char *module, *says;
+} bad_modules[] = {
+    {"3", "a module without at: kind"},
+    {"{\"at\":\"a\"}", "x.json, a: kind: this key is needed"},
+    {"{\"at\":\"a\",\"kind\":\"vektor\",\"n\":1,\"stage\":\"last\"}",
+     "a: unknown kind vektor (nearest: vector)"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"stage\":\"last\"}",
+     "a: n: this key is needed"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1}",
+     "a: stage: this key is needed"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"end\"}",
+     "a: stage: first, last or layer EXPRESSION, not end"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"layer (\"}",
+     "a: stage: first, last or layer"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
+     "\"rows\":2}",
+     "a: rows: unknown key"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":\"1 2\",\"stage\":\"last\"}",
+     "a: n: expression"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1.5,\"stage\":\"last\"}",
+     "a: n: an expression is needed"},
+    {"{\"at\":\"a.{l}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
+     "a.{l}: at: no variable of this place is named {l}"},
+    {"{\"at\":\"a.{l\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
+     "at: { without } in a.{l"},
+    {"{\"at\":\"a}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
+     "at: } without { in a}"},
+    {"{\"at\":\"a{{}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
+     "at: { without } in"},
+    {"{\"at\":\"\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
+     "at: a name of 1 to 255 characters"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
+     "\"dtype\":\"I8\"}",
+     "a: dtype: unknown type I8"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
+     "\"also\":\"b\"}",
+     "a: also: a list of 1 to 8"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
+     "\"optional\":\"b\"}",
+     "a: optional: true or false"},
+    {"{\"at\":\"a\",\"kind\":\"merged\",\"parts\":[\"b\",\"c\"],"
+     "\"out\":[1],\"in\":1,\"stage\":\"last\"}",
+     "a: parts: as many names as sizes in out"},
+    {"{\"at\":\"a\",\"kind\":\"merged\",\"parts\":[],\"out\":[],\"in\":1,"
+     "\"stage\":\"last\"}",
+     "a list of 1 to 8"},
+    {"{\"at\":\"a\",\"kind\":\"qkv\",\"parts\":[\"q\",\"k\"],\"heads\":1,"
+     "\"kv_heads\":1,\"head_dim\":1,\"in\":1,\"stage\":\"last\"}",
+     "a: parts: three names are needed"},
+    {"{\"at\":\"a\",\"kind\":\"experts\",\"parts\":[\"g\",\"u\",\"d\"],"
+     "\"count\":1,\"inter\":1,\"hidden\":1,\"stage\":\"last\"}",
+     "a: disk: the name of an expert with {e} is needed"},
+    {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
+     "\"disk\":\"b.{e}\"}",
+     "a: disk: no variable of this place is named {e}"},
+    {"{\"at\":\"a\",\"kind\":\"head\",\"rows\":1,\"cols\":1,\"stage\":"
+     "\"last\",\"tied_if\":true}",
+     "a: tied_if: tied_to is needed with it"},
+    {NORM "," NORM, "norm: two modules are at this path"},
+    {"{\"for\":\"l in 0\",\"stage\":\"layer l\",\"modules\":[" NORM "]}",
+     "l in 0: for: NAME in FROM..TO"},
+    {"{\"for\":3,\"modules\":[" NORM "]}", "for: NAME in FROM..TO"},
+    {"{\"for\":\"1 in 0..2\",\"modules\":[" NORM "]}", "for: NAME in"},
+    {"{\"for\":\"l in 0..(\",\"modules\":[" NORM "]}", "for: NAME in"},
+    {"{\"for\":\"l in 0..2\",\"modules\":[]}", "a list of modules"},
+    {"{\"for\":\"l in 0..2\",\"modules\":[" NORM "],\"x\":1}",
+     "l in 0..2: x: unknown key"},
+    {"{\"for\":\"a in 0..2\",\"modules\":[{\"for\":\"b in 0..2\","
+     "\"modules\":[{\"for\":\"c in 0..2\",\"modules\":[{\"for\":"
+     "\"d in 0..2\",\"modules\":[" NORM "]}]}]}]}",
+     "nested too deep"},
+};
+
 static void broken_modules(void **state)
 {
-    static const struct {
-        const char *module, *says;
-    } bad[] = {
-        {"3", "a module without at: kind"},
-        {"{\"at\":\"a\"}", "x.json, a: kind: this key is needed"},
-        {"{\"at\":\"a\",\"kind\":\"vektor\",\"n\":1,\"stage\":\"last\"}",
-         "a: unknown kind vektor (nearest: vector)"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"stage\":\"last\"}",
-         "a: n: this key is needed"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1}",
-         "a: stage: this key is needed"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"end\"}",
-         "a: stage: first, last or layer EXPRESSION, not end"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"layer (\"}",
-         "a: stage: first, last or layer"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
-         "\"rows\":2}",
-         "a: rows: unknown key"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":\"1 2\",\"stage\":\"last\"}",
-         "a: n: expression"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1.5,\"stage\":\"last\"}",
-         "a: n: an expression is needed"},
-        {"{\"at\":\"a.{l}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
-         "a.{l}: at: no variable of this place is named {l}"},
-        {"{\"at\":\"a.{l\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
-         "at: { without } in a.{l"},
-        {"{\"at\":\"a}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
-         "at: } without { in a}"},
-        {"{\"at\":\"a{{}\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
-         "at: { without } in"},
-        {"{\"at\":\"\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\"}",
-         "at: a name of 1 to 255 characters"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
-         "\"dtype\":\"I8\"}",
-         "a: dtype: unknown type I8"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
-         "\"also\":\"b\"}",
-         "a: also: a list of 1 to 8"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
-         "\"optional\":\"b\"}",
-         "a: optional: true or false"},
-        {"{\"at\":\"a\",\"kind\":\"merged\",\"parts\":[\"b\",\"c\"],"
-         "\"out\":[1],\"in\":1,\"stage\":\"last\"}",
-         "a: parts: as many names as sizes in out"},
-        {"{\"at\":\"a\",\"kind\":\"merged\",\"parts\":[],\"out\":[],\"in\":1,"
-         "\"stage\":\"last\"}",
-         "a list of 1 to 8"},
-        {"{\"at\":\"a\",\"kind\":\"qkv\",\"parts\":[\"q\",\"k\"],\"heads\":1,"
-         "\"kv_heads\":1,\"head_dim\":1,\"in\":1,\"stage\":\"last\"}",
-         "a: parts: three names are needed"},
-        {"{\"at\":\"a\",\"kind\":\"experts\",\"parts\":[\"g\",\"u\",\"d\"],"
-         "\"count\":1,\"inter\":1,\"hidden\":1,\"stage\":\"last\"}",
-         "a: disk: the name of an expert with {e} is needed"},
-        {"{\"at\":\"a\",\"kind\":\"vector\",\"n\":1,\"stage\":\"last\","
-         "\"disk\":\"b.{e}\"}",
-         "a: disk: no variable of this place is named {e}"},
-        {"{\"at\":\"a\",\"kind\":\"head\",\"rows\":1,\"cols\":1,\"stage\":"
-         "\"last\",\"tied_if\":true}",
-         "a: tied_if: tied_to is needed with it"},
-        {NORM "," NORM, "norm: two modules are at this path"},
-        {"{\"for\":\"l in 0\",\"stage\":\"layer l\",\"modules\":[" NORM "]}",
-         "l in 0: for: NAME in FROM..TO"},
-        {"{\"for\":3,\"modules\":[" NORM "]}", "for: NAME in FROM..TO"},
-        {"{\"for\":\"1 in 0..2\",\"modules\":[" NORM "]}", "for: NAME in"},
-        {"{\"for\":\"l in 0..(\",\"modules\":[" NORM "]}", "for: NAME in"},
-        {"{\"for\":\"l in 0..2\",\"modules\":[]}", "a list of modules"},
-        {"{\"for\":\"l in 0..2\",\"modules\":[" NORM "],\"x\":1}",
-         "l in 0..2: x: unknown key"},
-        {"{\"for\":\"a in 0..2\",\"modules\":[{\"for\":\"b in 0..2\","
-         "\"modules\":[{\"for\":\"c in 0..2\",\"modules\":[{\"for\":"
-         "\"d in 0..2\",\"modules\":[" NORM "]}]}]}]}",
-         "nested too deep"},
-    };
     char text[2048];
 
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        snprintf(text, sizeof text, HEAD "\"modules\":[%s]}", bad[i].module);
-        refuses(text, bad[i].says);
+    for (size_t i = 0; i < sizeof bad_modules / sizeof bad_modules[0]; i++) {
+        snprintf(text, sizeof text, HEAD "\"modules\":[%s]}",
+                 bad_modules[i].module);
+        refuses(text, bad_modules[i].says);
     }
     char *longer = calloc(1, 2048);
     assert_non_null(longer);

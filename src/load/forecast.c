@@ -144,7 +144,7 @@ int lade_forecast_memory(struct lade_session *s, const struct lade_plan *plan,
     snprintf(stats->node, sizeof stats->node, "node%u", node);
     stats->parameters = LADE_SHELL(s)->params.count;
     stats->parameter_bytes = parameter_bytes(s, r);
-    if (s->set.plan.stores)
+    if (s->set.stores)
         stats->forecast[LADE_TAG_PARAMETERS] = total;
     stats->forecast[LADE_TAG_STAGING] =
         lade_session_bounce_bytes(s, (int)locals);
@@ -177,7 +177,7 @@ static int forecast_own(struct lade_session *s, lade_err *err)
                                 &s->target_bytes, err));
     stats->parameters = count;
     stats->parameter_bytes = parameter_bytes(s, s->rank);
-    if (s->set.plan.stores)
+    if (s->set.stores)
         stats->forecast[LADE_TAG_PARAMETERS] = s->target_bytes;
     stats->forecast[LADE_TAG_STAGING] =
         lade_session_bounce_bytes(s, s->node.locals);

@@ -20,7 +20,7 @@ static int allocate(struct lade_session *s, lade_err *err)
 
     LADE_TRY(device->open(&s->device_ctx, &reason, err));
     s->device_open = true;
-    if (s->set.plan.stores)
+    if (s->set.stores)
         LADE_TRY(device->alloc(s->device_ctx, s->mem, s->target_bytes, &s->base,
                                err));
     LADE_TRY(lade_target_init(&s->target, &s->in, s->rank, s->base, s->at,
@@ -44,7 +44,7 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err)
         .target = &s->target,
         .reader = s->set.reader,
         .read_options = lade_session_read_options(s, s->node.locals),
-        .headers_only = !s->set.plan.stores && s->set.reader == &lade_read_null,
+        .headers_only = !s->set.stores && s->set.reader == &lade_read_null,
         .mem = s->mem,
         .trace = s->trace,
         .timeout_s = s->opt.timeout_s,
@@ -67,7 +67,7 @@ int lade_gate_post_all(struct lade_session *s, lade_err *err)
         LADE_ITEMS(shell, params, struct lade_shell_param);
 
     if (!shell->untied_by_checkpoint || !s->set.processed ||
-        !s->set.plan.stores || shell->tie_from == shell->tie_to)
+        !s->set.stores || shell->tie_from == shell->tie_to)
         return LADE_OK;
     /* the parameter that comes first in the model is the storage that stays */
     uint32_t from = shell->tie_from, to = shell->tie_to;
@@ -92,7 +92,7 @@ int lade_gate_check_all(struct lade_session *s, lade_err *err)
     struct lade_reconciled sums = {0};
     int rc = LADE_OK;
 
-    if (!s->set.plan.stores) {
+    if (!s->set.stores) {
         lade_log(LADE_LOG_INFO, "check",
                  "nothing was delivered, so nothing "
                  "is reconciled");

@@ -34,6 +34,7 @@ struct lade_settings {
     struct lade_plan_options plan;
     const struct lade_device_ops *device;
     const struct lade_read_ops *reader;
+    bool stores; /* the device keeps what arrives */
     bool direct;
     struct {
         const char *read, *direct, *scope, *device, *transport;

@@ -81,15 +81,16 @@ static int set_backends(struct lade_session *s, lade_err *err)
 
     LADE_TRY(
         lade_device_choose(device, &s->set.device, &s->set.why.device, err));
-    bool stores = s->set.device->caps & LADE_DEVICE_STORES;
-    if (!stores && strcmp(read, "auto") == 0) {
+    s->set.stores = s->set.device->caps & LADE_DEVICE_STORES;
+    if (!s->set.stores && strcmp(read, "auto") == 0) {
         LADE_TRY(
             lade_read_choose("null", &s->set.reader, &s->set.why.read, err));
         s->set.why.read = "nothing is delivered, so nothing is read";
     } else {
         LADE_TRY(lade_read_choose(read, &s->set.reader, &s->set.why.read, err));
     }
-    s->set.plan.stores = stores;
+    /* where nothing is read either, the plan is the one of a real load */
+    s->set.plan.stores = s->set.stores || s->set.reader == &lade_read_null;
     s->set.why.transport =
         s->comm->size > 1 ? "host memory travels by MPI" : "one process";
 out:

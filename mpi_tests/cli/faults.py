@@ -72,6 +72,16 @@ result = run("load", *layout, os.path.join(work, "truncated"), ranks=ranks)
 check("mpirun ends with the code", result.code == 3, "%s\n%s" % (result.code, result.err))
 check("a plain failure: one error line", len(result.errors) == 1, result.err)
 
+# a rank that does not come back: the others name it and end the job
+for rank, more in ((ranks - 1, ["--scope", "rank"]), (0, [])):
+    if ranks == 1:
+        break
+    result = run("load", *layout, *more, "--timeout", "2", good, ranks=ranks, preload=preload,
+                 env={"PRELOAD_HANG_RANK": str(rank)})
+    check("rank %d hangs: code 75" % rank, result.code == 75, "%s\n%s" % (result.code, result.err))
+    check("rank %d hangs: one line" % rank, len(result.errors) == 1 and "error[TIMEOUT]" in result.errors[0], result.err)
+    check("rank %d hangs: within 15 s" % rank, result.seconds < 15, result.seconds)
+
 # a failed load still reports
 report = os.path.join(work, "failed.json")
 run("load", *layout, "--json", report, os.path.join(work, "missing"), ranks=ranks)

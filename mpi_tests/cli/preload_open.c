@@ -1,6 +1,7 @@
 /*
  * Test helper, loaded before the program: on the rank that PRELOAD_FAIL_RANK
- * names, opening a weight file fails with EIO. All else goes on to libc.
+ * names, opening a weight file fails with EIO; on the rank that
+ * PRELOAD_HANG_RANK names it does not come back. All else goes on to libc.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,21 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 int open(const char *path, int flags, ...);
 int open64(const char *path, int flags, ...);
 int openat(int dir, const char *path, int flags, ...);
 int openat64(int dir, const char *path, int flags, ...);
 
+static int is_me(const char *variable)
+{
+    const char *wanted = getenv(variable);
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return wanted && strcmp(wanted, rank ? rank : "0") == 0;
+}
+
 static int refused(const char *path)
 {
-    const char *wanted = getenv("PRELOAD_FAIL_RANK");
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     const char *end = path ? strstr(path, ".safetensors") : NULL;
 
-    if (!wanted || !end || strcmp(end, ".safetensors") != 0)
+    if (!end || strcmp(end, ".safetensors") != 0)
         return 0;
-    return strcmp(wanted, rank ? rank : "0") == 0;
+    while (is_me("PRELOAD_HANG_RANK"))
+        sleep(1);
+    return is_me("PRELOAD_FAIL_RANK");
 }
 
 static mode_t mode_of(int flags, va_list args)

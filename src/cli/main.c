@@ -63,14 +63,28 @@ int cli_fail(const struct cli *cli, const lade_err *err)
     return lade_exit_code(err->status);
 }
 
+/* Nobody can be asked any more who tells it: the lowest rank that is alive is
+ * the first to wake up, and ends the others. True if it did meanwhile. */
+static bool told_by_another(int rank)
+{
+    int steps = rank > 0 ? 40 * (rank < 10 ? rank : 10) + 20 : 0;
+
+    for (int i = 0; i < steps; i++) {
+        if (cli_interrupt != 0)
+            return true;
+        lade_sleep_us(50000);
+    }
+    return false;
+}
+
 int cli_fail_all(const struct cli *cli, const struct lade_comm *comm,
                  const lade_err *err)
 {
-    /* Nobody can be asked any more who tells it: the lowest rank that is alive
-     * is the first to wake up, and ends the others. */
-    if (comm->dead && comm->rank > 0)
-        lade_sleep_us(3000000 + 20000 * (unsigned)comm->rank);
-    if (comm->dead || comm->rank == 0)
+    bool mine = comm->rank == 0;
+
+    if (comm->dead)
+        mine = !told_by_another(comm->rank);
+    if (mine)
         print_error(cli, err);
     return lade_exit_code(err->status);
 }

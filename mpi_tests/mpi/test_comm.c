@@ -97,8 +97,7 @@ static void gather(struct lade_comm *comm)
     for (uint64_t r = 0, at = 0; r < (uint64_t)comm->size; r++) {
         CHECK(all.sizes[r] == r % 4 * 1000);
         for (uint64_t b = 0; all.bytes && b < all.sizes[r]; b++)
-            if ((unsigned char)all.bytes[at + b] != (unsigned char)r)
-                CHECK(!"bytes of the wrong rank");
+            CHECK((unsigned char)all.bytes[at + b] == (unsigned char)r);
         at += all.sizes[r];
     }
     lade_gathered_fini(&all);

@@ -66,8 +66,8 @@ int lade_gate_post_all(struct lade_session *s, lade_err *err)
     const struct lade_shell_param *params =
         LADE_ITEMS(shell, params, struct lade_shell_param);
 
-    if (!shell->untied_by_checkpoint || !s->set.processed ||
-        !s->set.stores || shell->tie_from == shell->tie_to)
+    if (!shell->untied_by_checkpoint || !s->set.processed || !s->set.stores ||
+        shell->tie_from == shell->tie_to)
         return LADE_OK;
     /* the parameter that comes first in the model is the storage that stays */
     uint32_t from = shell->tie_from, to = shell->tie_to;

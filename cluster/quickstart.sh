@@ -5,7 +5,7 @@
 # SmolLM2-135M checkpoint and loads it into RANKS processes (default 3: the model has 9 heads). With
 # CHECKPOINT_DIR that one is loaded. Where the real weights cannot be had, a checkpoint of the same
 # shape with made-up values takes their place, and the output says so. The build is in build/release,
-# weights and reports in LADE_CACHE (default build/cache).
+# weights and reports in SMOLLM2_CACHE (default build/cache).
 set -u
 usage() {
     echo "usage: quickstart.sh [-n RANKS] [CHECKPOINT_DIR]"
@@ -37,7 +37,7 @@ fi
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root" || exit 1
-cache=${LADE_CACHE:-$root/build/cache}
+cache=${SMOLLM2_CACHE:-$root/build/cache}
 mkdir -p "$cache" || exit 1
 cache=$(CDPATH='' cd -- "$cache" && pwd)
 lade=$root/build/release/lade

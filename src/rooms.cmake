@@ -52,7 +52,7 @@ function(lade_embed room folder)
   target_sources(room_${room} PRIVATE ${out})
 endfunction()
 
-# lade_objects: all rooms, for the program and the tests; liblade: the same as a library.
+# lade_objects: all rooms, for the program and the tests.
 function(lade_library)
   get_property(rooms GLOBAL PROPERTY lade_all_rooms)
   set(objects "")
@@ -64,18 +64,26 @@ function(lade_library)
   add_library(lade_objects STATIC EXCLUDE_FROM_ALL ${objects})
   set_target_properties(lade_objects PROPERTIES LINKER_LANGUAGE C)
   target_link_libraries(lade_objects PUBLIC lade_cjson lade_xxhash Threads::Threads m)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/src/comm/comm_mpi.c)
-    add_library(lade_mpi_objects STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/comm/comm_mpi.c)
-    lade_compile_options(lade_mpi_objects)
-    target_link_libraries(lade_mpi_objects PUBLIC MPI::MPI_C)
+  add_library(lade_mpi_objects STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/comm/comm_mpi.c)
+  lade_compile_options(lade_mpi_objects)
+  target_link_libraries(lade_mpi_objects PUBLIC MPI::MPI_C)
+
+  # For other programs: liblade without MPI; liblade_mpi is the same with lade_comm_mpi_new.
+  lade_shared(liblade lade ${objects})
+  lade_shared(liblade_mpi lade_mpi ${objects} $<TARGET_OBJECTS:lade_mpi_objects>)
+  target_link_libraries(liblade_mpi PRIVATE MPI::MPI_C)
+  install(FILES include/lade.h include/lade_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+function(lade_shared target name)
+  add_library(${target} SHARED ${ARGN})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} PREFIX lib LINKER_LANGUAGE C
+                        VERSION ${PROJECT_VERSION} SOVERSION 0)
+  target_link_libraries(${target} PRIVATE lade_cjson lade_xxhash Threads::Threads m)
+  target_link_options(${target} PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/lade.map)
+  if(LADE_SANITIZE)
+    target_link_options(${target} PRIVATE -fsanitize=address,undefined)
   endif()
-  if(EXISTS ${PROJECT_SOURCE_DIR}/src/lade.map)
-    add_library(lade SHARED ${objects})
-    set_target_properties(lade PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0)
-    target_link_libraries(lade PRIVATE lade_cjson lade_xxhash Threads::Threads m)
-    target_link_options(lade PRIVATE
-      -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/lade.map)
-    install(TARGETS lade LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(FILES include/lade.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()

@@ -13,10 +13,10 @@ endfunction()
 lade_lint(self ${CMAKE_CURRENT_LIST_DIR}/test_lint.py)
 lade_lint(layers ${CMAKE_CURRENT_LIST_DIR}/layers.py)
 lade_lint(names ${CMAKE_CURRENT_LIST_DIR}/names.py)
-if(TARGET lade)
-  lade_lint(exports ${CMAKE_CURRENT_LIST_DIR}/exports.py ${CMAKE_NM} $<TARGET_FILE:lade>
-            ${PROJECT_SOURCE_DIR}/include/lade.h)
-endif()
+lade_lint(exports ${CMAKE_CURRENT_LIST_DIR}/exports.py ${CMAKE_NM} $<TARGET_FILE:liblade>
+          ${PROJECT_SOURCE_DIR}/include/lade.h)
+lade_lint(exports_mpi ${CMAKE_CURRENT_LIST_DIR}/exports.py ${CMAKE_NM} $<TARGET_FILE:liblade_mpi>
+          ${PROJECT_SOURCE_DIR}/include/lade.h ${PROJECT_SOURCE_DIR}/include/lade_mpi.h)
 
 # lade_alone(NAME COMPILER LANGUAGE STANDARD): the public header, compiled alone.
 function(lade_alone name compiler language standard)

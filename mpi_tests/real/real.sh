@@ -1,6 +1,6 @@
 #!/bin/sh
 # real.sh DIR: SmolLM2-135M against the engine's parameters; layouts that do not fit are refused.
-# LADE names the program; LADE_CACHE (default DIR) the folder where the weights are kept.
+# LADE names the program; SMOLLM2_CACHE (default DIR) the folder where the weights are kept.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 if [ $# -ne 1 ] || [ -z "${LADE:-}" ]; then
@@ -8,7 +8,7 @@ if [ $# -ne 1 ] || [ -z "${LADE:-}" ]; then
     exit 2
 fi
 . "$here/../../cluster/environment.sh"
-cache=${LADE_CACHE:-$1}
+cache=${SMOLLM2_CACHE:-$1}
 checkpoint=$cache/smollm2-135m
 bad=0
 

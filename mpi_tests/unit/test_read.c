@@ -286,28 +286,26 @@ static void files_that_changed(void **state)
 
 static void direct_is_a_reasoned_choice(void **state)
 {
-    const char *reason = NULL;
+    struct lade_read_choice choice;
     lade_err err = LADE_ERR_INIT;
     struct bench b;
-    bool direct;
 
     (void)state;
     bench_init(&b);
+    assert_int_equal(lade_read_direct_wanted(b.shards, "on", &choice, &err),
+                     LADE_OK);
+    assert_true(choice.direct);
+    assert_int_equal(lade_read_direct_wanted(b.shards, "off", &choice, &err),
+                     LADE_OK);
+    assert_false(choice.direct);
+    assert_int_equal(choice.opens, 0);
+    assert_int_equal(lade_read_direct_wanted(b.shards, "auto", &choice, &err),
+                     LADE_OK);
+    assert_non_null(choice.reason);
+    assert_false(choice.direct); /* just written: in the page cache */
+    assert_in_range(choice.opens, 1, 2);
     assert_int_equal(
-        lade_read_direct_wanted(b.shards, "on", &direct, &reason, &err),
-        LADE_OK);
-    assert_true(direct);
-    assert_int_equal(
-        lade_read_direct_wanted(b.shards, "off", &direct, &reason, &err),
-        LADE_OK);
-    assert_false(direct);
-    assert_int_equal(
-        lade_read_direct_wanted(b.shards, "auto", &direct, &reason, &err),
-        LADE_OK);
-    assert_non_null(reason);
-    assert_false(direct); /* just written: in the page cache */
-    assert_int_equal(
-        lade_read_direct_wanted(b.shards, "perhaps", &direct, &reason, &err),
+        lade_read_direct_wanted(b.shards, "perhaps", &choice, &err),
         LADE_E_USAGE);
     bench_fini(&b);
 }

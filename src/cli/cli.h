@@ -21,11 +21,11 @@ enum cli_verb {
 struct cli_values {
     uint32_t tp, pp, dp, redundant_experts, threads, depth, nodes, world, seed;
     bool ep, no_strict, ignore_index, force, verbose, quiet, tiny;
-    int expert_placement, format, read, direct, scope, device, dtype, until;
+    int expert_placement, read, direct, scope, device, dtype, until;
     int color, fill, log;
     uint64_t block, memory, staging;
     double timeout;
-    const char *expert_map, *family, *digests, *json, *trace, *progress;
+    const char *format, *expert_map, *family, *digests, *json, *trace, *progress;
     const char *settings, *preset, *model, *out, *set, *show, *name;
 };
 

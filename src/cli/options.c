@@ -17,7 +17,6 @@
 #define MANY 65536u
 
 static const char *const placements[] = {"linear", "round_robin", NULL};
-static const char *const formats[] = {"auto", "hf", "safetensors", NULL};
 static const char *const reads[] = {"auto", "pread", "null", NULL};
 static const char *const autos[] = {"auto", "on", "off", NULL};
 static const char *const scopes[] = {"auto", "world", "node", "rank", NULL};
@@ -74,8 +73,8 @@ const struct lade_option cli_table[] = {
     U32("world", "N", CLI_PLAN | CLI_INSPECT, world, 1, MANY,
         "ranks of the world to plan (default: the product of the sizes)"),
     /* the checkpoint */
-    CHOICE("format", "F", LAYOUT, format, formats, "auto",
-           "auto, hf or safetensors"),
+    {"format", 0, "F", "auto, hf or safetensors", LADE_OPT_TEXT, LAYOUT,
+     AT(format), 0, 0, NULL, "auto"},
     TEXT("family", "FILE", LAYOUT, family, "a model family of your own (JSON)"),
     CHOICE("dtype", "T", LAYOUT, dtype, dtypes, "auto",
            "dtype of the engine: auto, bf16, f16 or f32"),
@@ -183,7 +182,7 @@ void cli_options(const struct cli *cli, lade_options *options)
         cli_choice("expert-placement", v->expert_placement);
     options->redundant_experts = v->redundant_experts;
     options->expert_map = v->expert_map;
-    options->format = cli_choice("format", v->format);
+    options->format = v->format;
     options->family = v->family;
     options->dtype = cli_choice("dtype", v->dtype);
     options->no_strict = v->no_strict;
@@ -232,7 +231,11 @@ int cli_check(const struct cli *cli, lade_err *err)
     const struct cli_values *v = &cli->values;
     int rc = LADE_OK;
 
+    enum lade_format format;
+
     LADE_TRY(check_pairs(cli, err));
+    if (v->format)
+        LADE_TRY(lade_format_find(v->format, &format, err));
     if (cli_given(cli, "timeout") && !(v->timeout > 0))
         return cli_usage(err, "--timeout: needs more than 0 seconds");
     if (v->staging && v->block && v->block > v->staging)

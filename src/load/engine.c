@@ -40,14 +40,14 @@ int lade_session_direct_all(struct lade_session *s, lade_err *err)
     int64_t *all = lade_alloc_array(s->mem, LADE_TAG_TEMP,
                                     (uint64_t)s->comm->size, sizeof *all, err);
     const char *wish = s->opt.direct && *s->opt.direct ? s->opt.direct : "auto";
-    bool direct = false;
+    struct lade_read_choice choice = {.reason = "nothing is read"};
     int rc = LADE_OK;
 
-    s->set.why.direct = "nothing is read";
     if (all && lade_session_leads(s) && s->set.reader != &lade_read_null)
-        lade_read_direct_wanted(s->shards, wish, &direct, &s->set.why.direct,
-                                err);
-    mine = direct;
+        lade_read_direct_wanted(s->shards, wish, &choice, err);
+    s->set.why.direct = choice.reason;
+    s->probe_opens = choice.opens;
+    mine = choice.direct;
     LADE_TRY(lade_session_settle_all(s, "plan", err));
     LADE_TRY(
         lade_comm_allgather_all(s->comm, &mine, all, sizeof mine, "plan", err));

@@ -53,6 +53,7 @@ int lade_gate_share_all(struct lade_session *s, lade_err *err)
         .progress_ctx = s->opt.progress_ctx,
     };
     int rc = lade_share_run_all(&job, &s->stats.share, err);
+    s->stats.share.read.opens += s->probe_opens;
     if (rc == LADE_OK && job.headers_only)
         rc = lade_forecast_counts(s, err);
     s->stats.phase_s[LADE_PHASE_READ] = (double)s->stats.share.read_ns / 1e9;

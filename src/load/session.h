@@ -73,6 +73,7 @@ struct lade_session {
     bool device_open;
     void *base;
     struct lade_target target;
+    uint64_t probe_opens; /* of weight files, to see whether they are cached */
     bool opened, loaded;
     bool tied; /* the checkpoint's own head equals the embedding */
 

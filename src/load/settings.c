@@ -32,7 +32,6 @@ static int pick(const char *option, const char *value, const char *const *words,
 
 static int set_words(struct lade_session *s, lade_err *err)
 {
-    static const char *const formats[] = {"auto", "hf", "safetensors", NULL};
     static const char *const dtypes[] = {"auto", "bf16", "f16", "f32", NULL};
     static const char *const scopes[] = {"auto", "world", "node", "rank", NULL};
     static const char *const untils[] = {"processed", "loaded", NULL};
@@ -40,16 +39,17 @@ static int set_words(struct lade_session *s, lade_err *err)
     static const char *const places[] = {"linear", "round_robin", NULL};
     static const enum lade_dtype types[] = {LADE_DTYPE_UNKNOWN, LADE_DTYPE_BF16,
                                             LADE_DTYPE_F16, LADE_DTYPE_F32};
-    int format, dtype, scope, until, direct, place, rc = LADE_OK;
+    int dtype, scope, until, direct, place, rc = LADE_OK;
 
-    LADE_TRY(pick("format", s->opt.format, formats, &format, err));
+    LADE_TRY(lade_format_find(s->opt.format && *s->opt.format ? s->opt.format
+                                                              : "auto",
+                              &s->set.locate.format, err));
     LADE_TRY(pick("dtype", s->opt.dtype, dtypes, &dtype, err));
     LADE_TRY(pick("scope", s->opt.scope, scopes, &scope, err));
     LADE_TRY(pick("until", s->opt.until, untils, &until, err));
     LADE_TRY(pick("direct", s->opt.direct, directs, &direct, err));
     LADE_TRY(
         pick("expert-placement", s->opt.expert_placement, places, &place, err));
-    s->set.locate.format = (enum lade_format)format;
     s->set.locate.ignore_index = s->opt.ignore_index != 0;
     s->set.model.dtype = types[dtype];
     s->set.model.family_file = s->opt.family;

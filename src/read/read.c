@@ -58,8 +58,9 @@ static bool is_cached(int fd, uint64_t offset)
 }
 
 /* Looks at places spread over all files. Returns how many are cached, of
- * *looked; -1 if a file does not offer direct I/O. */
-static int sample(const struct lade_shards *shards, unsigned *looked)
+ * *looked; -1 if a file does not offer direct I/O. Counts what it opens. */
+static int sample(const struct lade_shards *shards, unsigned *looked,
+                  uint64_t *opens)
 {
     uint64_t count = shards->shards.count;
     uint64_t step = count > SAMPLES ? count / SAMPLES : 1;
@@ -76,6 +77,7 @@ static int sample(const struct lade_shards *shards, unsigned *looked)
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             continue; /* the read itself says why */
+        ++*opens;
         if (!offers_direct(fd)) {
             close(fd);
             return -1;
@@ -88,27 +90,28 @@ static int sample(const struct lade_shards *shards, unsigned *looked)
 }
 
 int lade_read_direct_wanted(const struct lade_shards *shards, const char *wish,
-                            bool *direct, const char **reason, lade_err *err)
+                            struct lade_read_choice *choice, lade_err *err)
 {
     const char *type = LADE_STRING(shards, pool, shards->filesystem);
     unsigned looked;
 
-    *direct = strcmp(wish, "on") == 0;
-    *reason = "asked for";
-    if (*direct || strcmp(wish, "off") == 0)
+    *choice = (struct lade_read_choice){.direct = strcmp(wish, "on") == 0,
+                                        .reason = "asked for"};
+    if (choice->direct || strcmp(wish, "off") == 0)
         return LADE_OK;
     if (strcmp(wish, "auto") != 0)
         return lade_err_set(err, LADE_E_USAGE,
                             "--direct %s: not one of auto, on, off", wish);
     if (shards->shards.count == 0) {
-        *reason = "there is nothing to read";
+        choice->reason = "there is nothing to read";
     } else if (lade_host_is_network(type)) {
-        *reason = "the file system is a network one";
+        choice->reason = "the file system is a network one";
     } else {
-        int cached = sample(shards, &looked);
-        *direct = cached >= 0 && (unsigned)cached * 2 < looked;
-        *reason = cached < 0 ? "the file system does not offer direct I/O"
-                  : *direct  ? "local files that are not in the page cache"
+        int cached = sample(shards, &looked, &choice->opens);
+        choice->direct = cached >= 0 && (unsigned)cached * 2 < looked;
+        choice->reason =
+            cached < 0       ? "the file system does not offer direct I/O"
+            : choice->direct ? "local files that are not in the page cache"
                              : "the files are in the page cache";
     }
     return LADE_OK;

@@ -73,12 +73,17 @@ extern const struct lade_read_ops lade_read_pread, lade_read_null;
 int lade_read_choose(const char *name, const struct lade_read_ops **ops,
                      const char **reason, lade_err *err);
 
+struct lade_read_choice {
+    bool direct;
+    const char *reason; /* static text */
+    uint64_t opens;     /* files opened to find out */
+};
+
 /* Should reads of these files bypass the page cache? auto: yes if the file
  * system is local, offers direct I/O (statx), and a sample of the pages is not
- * in the cache already. *reason is static text. `wish` is "auto", "on" or
- * "off". */
+ * in the cache already. `wish` is "auto", "on" or "off". */
 int lade_read_direct_wanted(const struct lade_shards *shards, const char *wish,
-                            bool *direct, const char **reason, lade_err *err);
+                            struct lade_read_choice *choice, lade_err *err);
 
 /* Turns a failed completion into the error line (file, offset, tensor is added
  * by the caller). */

@@ -137,7 +137,10 @@ const cJSON *lade_config_quantization(const cJSON *config, const char **key);
 
 /* text_config, or NULL. */
 const cJSON *lade_config_text(const cJSON *config);
+/* The engine's dtype: the wish, else what the config says (float32 becomes
+ * BF16, with a warning), else by the files. catalogue may be NULL. */
 int lade_config_dtype(const cJSON *config, enum lade_dtype wish,
+                      const struct lade_catalogue *catalogue,
                       enum lade_dtype *dtype, lade_err *err);
 
 /* ---- the shell in the making -------------------------------------------- */

@@ -378,7 +378,7 @@ int lade_model_build(const cJSON *config, const struct lade_model_wish *wish,
     LADE_TRY(lade_family_open(config, wish->family_file, &family, &architecture,
                               err));
     LADE_TRY(lade_quant_find(config, &b.quant, err));
-    LADE_TRY(lade_config_dtype(config, wish->dtype, &b.dtype, err));
+    LADE_TRY(lade_config_dtype(config, wish->dtype, catalogue, &b.dtype, err));
     LADE_TRY(build(&b, architecture, config, shell, err));
 out:
     fini(&b);

@@ -37,3 +37,11 @@ foreach(way IN LISTS lade_ways)
               ${CMAKE_CURRENT_LIST_DIR}/records/qwen3-30b-a3b.tp2.ep4.dp2.json)
   endif()
 endforeach()
+
+# Casts between all pairs of float types, against files converted before.
+if(LADE_PYTHON3)
+  lade_script(casts LABEL golden TIMEOUT 120
+    COMMAND ${LADE_PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/casts.py
+            ${PROJECT_SOURCE_DIR}/src/synth/presets/llama-3.2-1b.json
+            ${PROJECT_BINARY_DIR}/golden/casts)
+endif()

@@ -67,14 +67,11 @@ int cli_fail(const struct cli *cli, const lade_err *err)
  * the first to wake up, and ends the others. True if it did meanwhile. */
 static bool told_by_another(int rank)
 {
-    int steps = rank > 0 ? 40 * (rank < 10 ? rank : 10) + 20 : 0;
+    int steps = rank > 0 ? 40 * (rank < 10 ? rank : 10) + 20 : 1;
 
-    for (int i = 0; i < steps; i++) {
-        if (cli_interrupt != 0)
-            return true;
+    for (int i = 0; i < steps && cli_interrupt == 0; i++)
         lade_sleep_us(50000);
-    }
-    return false;
+    return cli_interrupt != 0;
 }
 
 int cli_fail_all(const struct cli *cli, const struct lade_comm *comm,

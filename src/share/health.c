@@ -170,6 +170,7 @@ static void decide(struct lade_health *health)
 /* Rank 0: who has been silent for too long, and is anything moving? */
 static int root_watch(struct lade_health *health, uint64_t now, lade_err *err)
 {
+    lade_err late = LADE_ERR_INIT; /* err may hold a fault of this rank */
     uint64_t progress = 0;
 
     health->read_bytes = health->read_total = 0;
@@ -179,32 +180,32 @@ static int root_watch(struct lade_health *health, uint64_t now, lade_err *err)
         health->read_bytes += note->read_bytes;
         health->read_total += note->read_total;
         if (note->late_local != UINT32_MAX)
-            lade_err_set(err, LADE_E_TIMEOUT,
+            lade_err_set(&late, LADE_E_TIMEOUT,
                          "rank %d has been silent for more than %.0f s",
                          health->node->firsts[n] + (int)note->late_local,
                          health->timeout_s);
         else if (now > health->state_ns[n] && !health->closed[n] &&
                  seconds(now - health->state_ns[n]) > health->timeout_s)
-            lade_err_set(err, LADE_E_TIMEOUT,
+            lade_err_set(&late, LADE_E_TIMEOUT,
                          "no word from rank %d, first of node %d of %d, for "
                          "more than %.0f s",
                          health->node->firsts[n], n, health->node->nodes,
                          health->timeout_s);
     }
-    if (err->status != LADE_OK)
-        return lost(health, err);
     if (progress != health->moved) {
         health->moved = progress;
         health->moved_ns = now;
     } else if (seconds(now - health->moved_ns) > health->timeout_s) {
-        lade_err_set(err, LADE_E_TIMEOUT,
+        lade_err_set(&late, LADE_E_TIMEOUT,
                      "no rank made progress for more than %.0f s, %llu of "
                      "%llu bytes read (--timeout)",
                      health->timeout_s, (unsigned long long)health->read_bytes,
                      (unsigned long long)health->read_total);
-        return lost(health, err);
     }
-    return LADE_OK;
+    if (late.status == LADE_OK)
+        return LADE_OK;
+    lade_err_set(err, late.status, "%s", late.text);
+    return lost(health, err);
 }
 
 static int root_listen(struct lade_health *health, int n, uint64_t now,

@@ -77,7 +77,9 @@ static int run_gate_all(struct lade_session *s, const struct gate *gate,
      * left a gate out would leave its peers alone in it */
     gate->run_all(s, err);
     if (s->opt.interrupt && *(const volatile int *)s->opt.interrupt != 0)
-        lade_err_set(err, *s->opt.interrupt, "stopped by a signal");
+        lade_err_set(err, *s->opt.interrupt, "stopped by %s",
+                     *s->opt.interrupt == LADE_E_INTERRUPT ? "SIGINT"
+                                                           : "SIGTERM");
     int rc = lade_session_settle_all(s, gate->name, err);
     uint64_t end = lade_now_ns();
     if (gate->phase < LADE_PHASES)

@@ -43,7 +43,8 @@ enum lade_command {
 struct lade_board {
     _Atomic uint32_t command;
     _Atomic uint32_t stop_rounds;
-    uint32_t pad[14];
+    _Atomic int32_t lost_rank; /* with LOST: who is silent, -1: nobody moves */
+    uint32_t pad[13];
     struct lade_board_rank ranks[]; /* of this node, by local rank */
 };
 

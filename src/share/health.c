@@ -137,11 +137,21 @@ static bool is_last_word(uint32_t word)
            word == LADE_COMMAND_LOST;
 }
 
-static int lost(struct lade_health *health, lade_err *err)
+/* Says who is lost, to the neighbours too. */
+static int lost(struct lade_health *health, int rank, lade_err *err)
 {
+    atomic_store(&health->board->lost_rank, rank);
     command(health, LADE_COMMAND_LOST, 0);
     health->comm->dead = true;
-    return err ? err->status : LADE_E_TIMEOUT;
+    if (rank < 0)
+        return lade_err_set(err, LADE_E_TIMEOUT,
+                            "no rank made progress for more than %.0f s "
+                            "(--timeout)",
+                            health->timeout_s);
+    return lade_err_set(err, LADE_E_TIMEOUT,
+                        "rank %d has been silent for more than %.0f s "
+                        "(--timeout)",
+                        rank, health->timeout_s);
 }
 
 /* Rank 0: what all should do now, from the notes of all nodes. */
@@ -167,11 +177,24 @@ static void decide(struct lade_health *health)
         command(health, LADE_COMMAND_LEAVE, 0);
 }
 
+/* The rank of node n that is silent, or -1. */
+static int silent_rank(const struct lade_health *health, int n, uint64_t now)
+{
+    int first = health->node->firsts[n];
+
+    if (health->state[n].late_local != UINT32_MAX)
+        return first + (int)health->state[n].late_local;
+    if (now > health->state_ns[n] && !health->closed[n] &&
+        seconds(now - health->state_ns[n]) > health->timeout_s)
+        return first;
+    return -1;
+}
+
 /* Rank 0: who has been silent for too long, and is anything moving? */
 static int root_watch(struct lade_health *health, uint64_t now, lade_err *err)
 {
-    lade_err late = LADE_ERR_INIT; /* err may hold a fault of this rank */
     uint64_t progress = 0;
+    int silent = -1;
 
     health->read_bytes = health->read_total = 0;
     for (int n = 0; n < health->node->nodes; n++) {
@@ -179,33 +202,18 @@ static int root_watch(struct lade_health *health, uint64_t now, lade_err *err)
         progress += note->progress;
         health->read_bytes += note->read_bytes;
         health->read_total += note->read_total;
-        if (note->late_local != UINT32_MAX)
-            lade_err_set(&late, LADE_E_TIMEOUT,
-                         "rank %d has been silent for more than %.0f s",
-                         health->node->firsts[n] + (int)note->late_local,
-                         health->timeout_s);
-        else if (now > health->state_ns[n] && !health->closed[n] &&
-                 seconds(now - health->state_ns[n]) > health->timeout_s)
-            lade_err_set(&late, LADE_E_TIMEOUT,
-                         "no word from rank %d, first of node %d of %d, for "
-                         "more than %.0f s",
-                         health->node->firsts[n], n, health->node->nodes,
-                         health->timeout_s);
+        if (silent < 0)
+            silent = silent_rank(health, n, now);
     }
+    if (silent >= 0)
+        return lost(health, silent, err);
     if (progress != health->moved) {
         health->moved = progress;
         health->moved_ns = now;
     } else if (seconds(now - health->moved_ns) > health->timeout_s) {
-        lade_err_set(&late, LADE_E_TIMEOUT,
-                     "no rank made progress for more than %.0f s, %llu of "
-                     "%llu bytes read (--timeout)",
-                     health->timeout_s, (unsigned long long)health->read_bytes,
-                     (unsigned long long)health->read_total);
+        return lost(health, -1, err);
     }
-    if (late.status == LADE_OK)
-        return LADE_OK;
-    lade_err_set(err, late.status, "%s", late.text);
-    return lost(health, err);
+    return LADE_OK;
 }
 
 static int root_listen(struct lade_health *health, int n, uint64_t now,
@@ -304,10 +312,7 @@ static int first_listen(struct lade_health *health, uint64_t now, lade_err *err)
     }
     if (rc == LADE_OK && !is_last_word(atomic_load(&health->board->command)) &&
         seconds(now - health->heard_ns) > health->timeout_s) {
-        lade_err_set(err, LADE_E_TIMEOUT,
-                     "no word from rank 0 for more than %.0f s",
-                     health->timeout_s);
-        return lost(health, err);
+        return lost(health, 0, err);
     }
     return rc;
 }
@@ -339,11 +344,7 @@ static int other_step(struct lade_health *health, uint64_t now, lade_err *err)
 
     if (beat == 0 || beat > now || seconds(now - beat) <= health->timeout_s)
         return LADE_OK;
-    lade_err_set(err, LADE_E_TIMEOUT,
-                 "rank %d, first of this node, has been silent for more than "
-                 "%.0f s",
-                 health->node->first, health->timeout_s);
-    return lost(health, err);
+    return lost(health, health->node->first, err);
 }
 
 int lade_health_step(struct lade_health *health, lade_err *err)
@@ -356,9 +357,7 @@ int lade_health_step(struct lade_health *health, lade_err *err)
         return LADE_OK;
     health->next_ns = now + STEP_NS;
     if (atomic_load(&health->board->command) == LADE_COMMAND_LOST) {
-        health->comm->dead = true;
-        return lade_err_set(err, LADE_E_TIMEOUT,
-                            "a neighbour on this node found a rank lost");
+        return lost(health, atomic_load(&health->board->lost_rank), err);
     }
     if (is_root(health))
         return root_step(health, now, err);

@@ -59,32 +59,46 @@ for nodes in splits:
             check(what + ": no abort", "MPI_ABORT" not in result.err, result.err)
 
 
-def child_of(rank):
-    """Process of one rank of the load that is running here."""
-    for _ in range(100):
+def reads(pid):
+    """Has the process a weight file open for longer than a header takes?"""
+    folder = "/proc/%s/fd" % pid
+    for fd in os.listdir(folder):
+        if os.readlink(os.path.join(folder, fd)).endswith(".safetensors"):
+            return True
+    return False
+
+
+def child_of(rank, folder):
+    """Process of one rank of the load of a folder, once it reads weights; None after 30 s."""
+    for _ in range(600):
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 line = open("/proc/%s/cmdline" % pid, "rb").read().split(b"\0")
                 env = open("/proc/%s/environ" % pid, "rb").read().split(b"\0")
+                if line[0].endswith(b"lade") and folder.encode() in line and reads(pid) \
+                        and b"OMPI_COMM_WORLD_RANK=%d" % rank in env:
+                    return int(pid)
             except OSError:
                 continue
-            if line[0].endswith(b"lade") and model.encode() in line and b"OMPI_COMM_WORLD_RANK=%d" % rank in env:
-                return int(pid)
         time.sleep(0.05)
     return None
 
 
 def signalled(what, number, rank, code, name, *more):
     """Sends a signal to one rank in the middle of a slow load."""
+    sent = []
+
     def send():
-        pid = child_of(rank)
-        time.sleep(1)
+        pid = child_of(rank, model)
         if pid:
+            time.sleep(0.3)
+            sent.append(pid)
             os.kill(pid, number)
     thread = threading.Thread(target=send)
     thread.start()
-    result = run("load", *small, *more, model, ranks=ranks, preload=preload, env={"READ_SLOW_US": "300000"})
+    result = run("load", *small, *more, model, ranks=ranks, preload=preload, env={"READ_SLOW_US": "1000000"})
     thread.join()
+    check(what + ": was sent", sent)
     check(what + ": code %d" % code, result.code == code, "%s\n%s" % (result.code, result.err))
     check(what + ": one line", len(result.errors) == 1 and name in result.errors[0], result.err)
     check(what + ": within 20 s", result.seconds < 20, result.seconds)
@@ -106,7 +120,8 @@ path = os.path.join(shrunk, weight_files(shrunk)[-1])
 
 
 def shrink():
-    time.sleep(2)
+    child_of(last, shrunk)
+    time.sleep(0.3)
     os.truncate(path, os.path.getsize(path) // 4)
 
 

@@ -211,6 +211,41 @@ static void depth_bounds_what_flies(void **state)
     bench_fini(&b);
 }
 
+/* What no thread has begun ends at once; what has begun ends well. */
+static void discarded_jobs_come_back(void **state)
+{
+    static unsigned char to[16][100000];
+    struct lade_read_done done[16];
+    struct bench b;
+    unsigned read = 0;
+
+    (void)state;
+    bench_init(&b);
+    void *ctx = open_engine(&b, 1, 16, false);
+    for (uint32_t i = 0; i < 16; i++) {
+        struct lade_read_job job = {i * 100000, 100000, to[i], 0, i};
+        assert_true(lade_read_pread.submit(ctx, &job));
+    }
+    lade_read_pread.discard(ctx);
+    collect(ctx, done, 16);
+    for (uint32_t i = 0; i < 16; i++) {
+        if (done[i].status == LADE_OK) {
+            assert_int_equal(to[done[i].tag][0],
+                             byte_at(0, done[i].tag * 100000ull));
+            read++;
+        } else {
+            assert_int_equal(done[i].status, LADE_E_INTERRUPT);
+        }
+    }
+    assert_true(read < 16);
+    struct lade_read_job job = {0, 1000, to[0], 0, 77};
+    assert_true(lade_read_pread.submit(ctx, &job)); /* still of use */
+    collect(ctx, done, 1);
+    assert_int_equal(done[0].status, LADE_OK);
+    lade_read_pread.close(ctx);
+    bench_fini(&b);
+}
+
 static void ten_thousand_small_jobs(void **state)
 {
     enum { COUNT = 10000, SIZE = 100 };
@@ -362,6 +397,7 @@ int main(void)
         cmocka_unit_test(every_alignment),
         cmocka_unit_test(counts_what_was_asked),
         cmocka_unit_test(depth_bounds_what_flies),
+        cmocka_unit_test(discarded_jobs_come_back),
         cmocka_unit_test(ten_thousand_small_jobs),
         cmocka_unit_test(files_that_changed),
         cmocka_unit_test(direct_is_a_reasoned_choice),

@@ -37,7 +37,7 @@ struct lade_read_job {
 struct lade_read_done {
     uint32_t tag;
     int status; /* LADE_OK, LADE_E_IO, LADE_E_CHECKPOINT (file shorter than when
-                   located) */
+                   located), LADE_E_INTERRUPT (discarded) */
     int system_errno;
     uint64_t offset; /* where it failed */
     uint64_t got;
@@ -62,6 +62,9 @@ struct lade_read_ops {
     bool (*submit)(void *ctx, const struct lade_read_job *job);
     /* copies up to max finished jobs; returns how many; never blocks */
     unsigned (*reap)(void *ctx, struct lade_read_done *done, unsigned max);
+    /* gives up the jobs that no thread has begun: they finish at once with
+     * LADE_E_INTERRUPT */
+    void (*discard)(void *ctx);
     /* waits until something finished or us passed */
     void (*wait)(void *ctx, unsigned us);
     void (*counts)(void *ctx, struct lade_read_counts *counts);

@@ -53,6 +53,11 @@ static unsigned null_reap(void *ctx, struct lade_read_done *done, unsigned max)
     return count;
 }
 
+static void null_discard(void *ctx)
+{
+    (void)ctx; /* a submitted job is done already */
+}
+
 static void null_wait(void *ctx, unsigned us)
 {
     (void)ctx, (void)us; /* nothing is ever in flight */
@@ -77,6 +82,7 @@ const struct lade_read_ops lade_read_null = {
     .open = null_open,
     .submit = null_submit,
     .reap = null_reap,
+    .discard = null_discard,
     .wait = null_wait,
     .counts = null_counts,
     .close = null_close,

@@ -438,6 +438,21 @@ static unsigned pread_reap(void *ctx, struct lade_read_done *done, unsigned max)
     return count;
 }
 
+static void pread_discard(void *ctx)
+{
+    struct engine *engine = ctx;
+
+    pthread_mutex_lock(&engine->lock);
+    for (; engine->queued > 0; engine->queued--) {
+        const struct lade_read_job *job = &engine->queue[engine->queue_first];
+        engine->done[(engine->done_first + engine->done_count++) %
+                     engine->options.depth] = (struct lade_read_done){
+            .tag = job->tag, .status = LADE_E_INTERRUPT, .offset = job->offset};
+        engine->queue_first = (engine->queue_first + 1) % engine->options.depth;
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
 static void pread_wait(void *ctx, unsigned us)
 {
     struct engine *engine = ctx;
@@ -466,6 +481,7 @@ const struct lade_read_ops lade_read_pread = {
     .open = pread_open,
     .submit = pread_submit,
     .reap = pread_reap,
+    .discard = pread_discard,
     .wait = pread_wait,
     .counts = pread_counts,
     .close = pread_close,

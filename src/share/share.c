@@ -62,6 +62,7 @@ static const struct lade_stripe *stripe_of(const struct run *run,
 static void fail(struct run *run)
 {
     run->failed = true;
+    run->job->reader->discard(run->reader);
     atomic_fetch_or(&run->me->flags, LADE_BOARD_FAILED);
 }
 
@@ -259,7 +260,7 @@ static int collect_reads(struct run *run, bool *moved)
 
     for (unsigned i = 0; rc == LADE_OK && i < count; i++) {
         run->reads_flying--;
-        if (done[i].status != LADE_OK)
+        if (done[i].status != LADE_OK && done[i].status != LADE_E_INTERRUPT)
             read_failed(run, &done[i]);
         rc = finish_read(run, done[i].tag, done[i].status == LADE_OK);
         *moved = true;
@@ -432,6 +433,7 @@ static void tell(struct run *run)
     lade_ring_advance(&run->ring, me);
     if (word == LADE_COMMAND_FREEZE && !run->frozen) {
         run->frozen = true;
+        run->job->reader->discard(run->reader);
         run->frozen_at = atomic_load(&me->issued);
         atomic_fetch_or(&me->flags, LADE_BOARD_FROZEN);
     }

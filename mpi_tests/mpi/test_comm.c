@@ -14,6 +14,13 @@
 
 static int failures;
 
+/* Memory that is refused is a result here, not the end of the program. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 #define CHECK(what)                                                            \
     do {                                                                       \
         if (!(what)) {                                                         \
@@ -126,6 +133,40 @@ static void spread(struct lade_comm *comm)
     lade_free(NULL, block.data);
 }
 
+/* A size that no rank can allocate: every rank leaves with the same cause, and
+ * nobody waits for a peer that gave up. */
+static void refused_memory(struct lade_comm *comm)
+{
+    const uint64_t much = UINT64_C(1) << 60;
+    int ranks[64], last = comm->size - 1;
+    struct lade_gathered all;
+    struct lade_block block = {0};
+    lade_err err = LADE_ERR_INIT;
+    char byte = 'x';
+
+    CHECK(lade_comm_gather_all(comm, NULL, &byte, comm->rank == last ? much : 1,
+                               &all, "t", &err) == LADE_E_MEMORY);
+    CHECK(err.status == LADE_E_MEMORY && err.rank == 0);
+    CHECK(strstr(err.text, "cannot allocate") != NULL);
+    CHECK(all.bytes == NULL && all.sizes == NULL && !comm->dead);
+    if (comm->size >= 32) { /* sizes whose sum is too large to be a number */
+        err = (lade_err)LADE_ERR_INIT;
+        CHECK(lade_comm_gather_all(comm, NULL, &byte, much, &all, "t", &err) ==
+              LADE_E_MEMORY);
+    }
+    if (comm->size == 1)
+        return;
+    for (int r = 0; r < comm->size; r++)
+        ranks[r] = r;
+    err = (lade_err)LADE_ERR_INIT;
+    if (comm->rank == 0)
+        block = (struct lade_block){.data = &byte, .size = much};
+    CHECK(lade_comm_spread_all(comm, &block, ranks, comm->size, "t", &err) ==
+          LADE_E_MEMORY);
+    CHECK(err.rank == 1 && !comm->dead);
+    CHECK((block.data == NULL) == (comm->rank != 0));
+}
+
 /* Messages of one pair with one tag arrive in order; to oneself as well. */
 static void messages(struct lade_comm *comm)
 {
@@ -232,6 +273,7 @@ int main(int argc, char **argv)
     broadcast(comm);
     gather(comm);
     spread(comm);
+    refused_memory(comm);
     messages(comm);
     nodes(comm);
     nobody_fails(comm);

@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "comm/roll.h"
 
 #define PIECE (UINT64_C(512) << 20) /* of long messages */
 #define SPIN_NS UINT64_C(50000)
 #define SLEEP_MAX_US 2000u
-#define ROLL_CALL_NS UINT64_C(1000000000)
+#define PATIENCE_NS UINT64_C(100000000) /* before an agreement is slow */
+#define LONGEST_S 1e9                   /* a timeout that is never reached */
 
 static int dead(const char *gate, lade_err *err)
 {
@@ -22,8 +25,7 @@ static int dead(const char *gate, lade_err *err)
                         "%s: an earlier deadline passed; ranks are lost", gate);
 }
 
-/* One turn of a wait: yields at first, then sleeps longer and longer. */
-static void rest(uint64_t waited_ns, unsigned *sleep_us)
+void lade_comm_rest(uint64_t waited_ns, unsigned *sleep_us)
 {
     if (waited_ns < SPIN_NS) {
         sched_yield();
@@ -51,14 +53,16 @@ static int poll_for(struct lade_comm *comm, struct lade_request *req,
         waited = lade_now_ns() - start;
         if (waited > limit_ns)
             break;
-        rest(waited, &sleep_us);
+        lade_comm_rest(waited, &sleep_us);
     }
     return LADE_OK;
 }
 
 static uint64_t limit_of(const struct lade_comm *comm)
 {
-    return (uint64_t)(comm->timeout_s * 1e9);
+    double seconds = comm->timeout_s < LONGEST_S ? comm->timeout_s : LONGEST_S;
+
+    return seconds > 0 ? (uint64_t)(seconds * 1e9) : 0;
 }
 
 int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
@@ -79,55 +83,10 @@ int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
 
 /* ---- agreement ---- */
 
-/* After a deadline: who is here tells rank 0, which lists the others. */
-static void roll_call(struct lade_comm *comm, char *missing, size_t size)
+/* After a deadline; `missing` names who never came, as far as known. */
+static int lost(struct lade_comm *comm, const char *missing, const char *gate,
+                lade_err *err)
 {
-    int64_t here = comm->rank;
-    bool done;
-    size_t used = 0;
-    int count = 0;
-
-    if (comm->rank != 0) {
-        struct lade_request send = {0};
-        if (comm->ops->send(comm->ctx, &here, sizeof(here), 0, LADE_MSG_ROLL,
-                            &send, NULL) == LADE_OK)
-            poll_for(comm, &send, ROLL_CALL_NS, &done, NULL);
-        return;
-    }
-    struct lade_request *recvs =
-        lade_alloc_array(NULL, LADE_TAG_TEMP, (uint64_t)comm->size,
-                         sizeof(*recvs) + sizeof(here), NULL);
-    if (recvs == NULL)
-        return;
-    int64_t *words = (int64_t *)(void *)(recvs + comm->size);
-    uint64_t start = lade_now_ns();
-    for (int r = 1; r < comm->size; r++)
-        comm->ops->recv(comm->ctx, &words[r], sizeof(here), r, LADE_MSG_ROLL,
-                        &recvs[r], NULL);
-    for (int r = 1; r < comm->size; r++) {
-        uint64_t passed = lade_now_ns() - start;
-        poll_for(comm, &recvs[r],
-                 passed < ROLL_CALL_NS ? ROLL_CALL_NS - passed : 0, &done,
-                 NULL);
-        if (done)
-            continue;
-        comm->ops->cancel(comm->ctx, &recvs[r]);
-        if (count++ < 8) {
-            int n = snprintf(missing + used, size - used, "%s%d",
-                             used ? ", " : "", r);
-            used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
-        }
-    }
-    if (count > 8)
-        snprintf(missing + used, size - used, " and %d more", count - 8);
-    /* the receives may still write: nothing is freed after a lost rank */
-}
-
-static int lost(struct lade_comm *comm, const char *gate, lade_err *err)
-{
-    char missing[128] = "";
-
-    roll_call(comm, missing, sizeof(missing));
     comm->dead = true;
     if (missing[0])
         return lade_err_set(err, LADE_E_TIMEOUT,
@@ -137,6 +96,21 @@ static int lost(struct lade_comm *comm, const char *gate, lade_err *err)
                         "%s: %.0f s without an answer from all ranks "
                         "(--timeout)",
                         gate, comm->timeout_s);
+}
+
+/* Waits for all ranks to come; who is early listens for the roll. */
+static int meet(struct lade_comm *comm, struct lade_request *req,
+                const char *gate, lade_err *err)
+{
+    uint64_t limit = limit_of(comm);
+    uint64_t early = lade_min_u64(limit, PATIENCE_NS);
+    char missing[LADE_ROLL_TEXT];
+    bool done;
+    int rc = poll_for(comm, req, early, &done, err);
+
+    if (rc == LADE_OK && !done)
+        rc = lade_roll_wait(comm, req, limit - early, missing, &done, err);
+    return rc != LADE_OK || done ? rc : lost(comm, missing, gate, err);
 }
 
 static void sign(struct lade_comm *comm, const char *gate, lade_err *err)
@@ -165,7 +139,6 @@ int lade_agree_all(struct lade_comm *comm, const char *gate, lade_err *err)
     struct lade_request req = {0};
     int64_t mine, least = 0;
     lade_err fault = LADE_ERR_INIT; /* of the agreement itself */
-    bool done;
 
     if (err->status != LADE_OK)
         sign(comm, gate, err);
@@ -174,9 +147,7 @@ int lade_agree_all(struct lade_comm *comm, const char *gate, lade_err *err)
     mine = key_of(comm, err->status);
     int rc = comm->ops->allmin(comm->ctx, &mine, &least, 1, &req, &fault);
     if (rc == LADE_OK)
-        rc = poll_for(comm, &req, limit_of(comm), &done, &fault);
-    if (rc == LADE_OK && !done)
-        rc = lost(comm, gate, &fault);
+        rc = meet(comm, &req, gate, &fault);
     if (rc == LADE_OK && least == INT64_MAX)
         return LADE_OK;
     if (rc == LADE_OK) {
@@ -232,6 +203,21 @@ struct passage {
     bool send;
 };
 
+static int wait_for_peer(struct lade_comm *comm, struct lade_request *req,
+                         int peer, const char *gate, lade_err *err)
+{
+    char name[16];
+    bool done;
+
+    if (comm->dead)
+        return dead(gate, err);
+    int rc = poll_for(comm, req, limit_of(comm), &done, err);
+    if (rc != LADE_OK || done)
+        return rc;
+    snprintf(name, sizeof(name), "%d", peer);
+    return lost(comm, name, gate, err);
+}
+
 /* As pieces, one after the other. */
 static int pass(struct lade_comm *comm, const struct passage *way,
                 const char *gate, lade_err *err)
@@ -250,9 +236,34 @@ static int pass(struct lade_comm *comm, const struct passage *way,
             rc = comm->ops->recv(comm->ctx, piece, size, way->peer, way->tag,
                                  &req, err);
         if (rc == LADE_OK)
-            rc = lade_comm_wait(comm, &req, gate, err);
+            rc = wait_for_peer(comm, &req, way->peer, gate, err);
     }
     return rc;
+}
+
+/* Before a transfer: who could not allocate what it is to receive says so
+ * here, or its peers would wait for it until they give up. */
+static int agree_room_all(struct lade_comm *comm, lade_err *room,
+                          const char *gate, lade_err *err)
+{
+    int rc = lade_agree_all(comm, gate, room);
+
+    if (rc != LADE_OK && err != NULL && err->status == LADE_OK)
+        *err = *room;
+    return rc;
+}
+
+/* Rank 0: room for the pieces of all. */
+static void make_room(const struct lade_comm *comm,
+                      struct lade_gathered *gathered, lade_err *err)
+{
+    uint64_t total = 0;
+    bool fits = true;
+
+    for (int r = 0; fits && r < comm->size; r++)
+        fits = lade_add_u64(total, gathered->sizes[r], &total);
+    gathered->bytes = lade_alloc(gathered->mem, LADE_TAG_TEMP,
+                                 fits ? total : UINT64_MAX, err);
 }
 
 /* Rank 0: its own piece and everybody's. */
@@ -260,17 +271,11 @@ static int receive_pieces(struct lade_comm *comm, const void *mine,
                           struct lade_gathered *gathered, const char *gate,
                           lade_err *err)
 {
-    uint64_t total = 0;
+    uint64_t at = gathered->sizes[0];
     int rc = LADE_OK;
 
-    for (int r = 0; r < comm->size; r++)
-        total += gathered->sizes[r];
-    gathered->bytes = lade_alloc(gathered->mem, LADE_TAG_TEMP, total, err);
-    if (gathered->bytes == NULL)
-        return LADE_E_MEMORY;
-    if (gathered->sizes[0] > 0)
-        memcpy(gathered->bytes, mine, gathered->sizes[0]);
-    uint64_t at = gathered->sizes[0];
+    if (at > 0)
+        memcpy(gathered->bytes, mine, at);
     for (int r = 1; r < comm->size && rc == LADE_OK; r++) {
         const struct passage way = {gathered->bytes + at, gathered->sizes[r], r,
                                     LADE_MSG_GATHER, false};
@@ -290,6 +295,7 @@ int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
         void *out;
     } text = {.in = mine}; /* sending does not write */
     const struct passage way = {text.out, bytes, 0, LADE_MSG_GATHER, true};
+    lade_err room = LADE_ERR_INIT;
     int rc = LADE_OK;
 
     *gathered = (struct lade_gathered){.mem = mem};
@@ -299,6 +305,9 @@ int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
         LADE_TRY(LADE_E_MEMORY);
     LADE_TRY(lade_comm_allgather_all(comm, &bytes, gathered->sizes,
                                      sizeof(bytes), gate, err));
+    if (comm->rank == 0)
+        make_room(comm, gathered, &room);
+    LADE_TRY(agree_room_all(comm, &room, gate, err));
     if (comm->rank == 0)
         LADE_TRY(receive_pieces(comm, mine, gathered, gate, err));
     else
@@ -321,6 +330,7 @@ int lade_comm_spread_all(struct lade_comm *comm, struct lade_block *block,
                          const int *ranks, int count, const char *gate,
                          lade_err *err)
 {
+    lade_err room = LADE_ERR_INIT;
     int me = -1, rc, step = 1;
 
     LADE_TRY(lade_comm_bcast_all(comm, &block->size, sizeof(block->size), 0,
@@ -328,14 +338,12 @@ int lade_comm_spread_all(struct lade_comm *comm, struct lade_block *block,
     for (int i = 0; i < count; i++)
         if (ranks[i] == comm->rank)
             me = i;
+    if (me > 0)
+        block->data =
+            lade_alloc(block->mem, LADE_TAG_CATALOGUE, block->size, &room);
+    LADE_TRY(agree_room_all(comm, &room, gate, err));
     if (me < 0)
         return LADE_OK;
-    if (me > 0) {
-        block->data =
-            lade_alloc(block->mem, LADE_TAG_CATALOGUE, block->size, err);
-        if (block->data == NULL) /* the agreement ends the others' wait */
-            return LADE_E_MEMORY;
-    }
     /* binomial tree: in step s, places below s send to place + s */
     for (; rc == LADE_OK && step < count; step *= 2) {
         struct passage way = {block->data, block->size, 0, LADE_MSG_SPREAD,
@@ -346,5 +354,10 @@ int lade_comm_spread_all(struct lade_comm *comm, struct lade_block *block,
         rc = pass(comm, &way, gate, err);
     }
 out:
+    if (rc != LADE_OK && me > 0) {
+        if (!comm->dead) /* else a receive may still write */
+            lade_free(block->mem, block->data);
+        block->data = NULL;
+    }
     return rc;
 }

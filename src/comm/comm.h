@@ -37,7 +37,8 @@ struct lade_comm_ops {
     int (*allmin)(void *ctx, const int64_t *mine, int64_t *all, int count,
                   struct lade_request *req, lade_err *err);
     int (*test)(void *ctx, struct lade_request *req, bool *done, lade_err *err);
-    /* gives up an operation that will never end; only before abandon */
+    /* takes back an operation that will never end: a receive that nobody sends
+     * to, at the end; anything before abandon */
     void (*cancel)(void *ctx, struct lade_request *req);
     void (*close)(void *ctx);
 };
@@ -49,6 +50,7 @@ struct lade_comm {
     double timeout_s;     /* longest wait of a collective */
     bool dead;            /* a deadline passed: nothing may be sent any more */
     char description[96]; /* "Open MPI 4.1.4", "self" */
+    struct lade_roll *roll; /* of this room; NULL until an agreement is slow */
 };
 
 /* Tags of point-to-point messages, by room. */
@@ -77,8 +79,9 @@ int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
  * fine). Afterwards all ranks hold the same *err: status 0, or the error of the
  * lowest failing rank, where TIMEOUT and MPI yield to any other. err->rank,
  * node and gate are filled for the loser. Returns err->status. When a rank does
- * not arrive within the deadline the others get LADE_E_TIMEOUT naming the gate;
- * then comm->dead is set and only the program may end the job. */
+ * not arrive within the deadline the others get LADE_E_TIMEOUT naming the gate
+ * and the missing ranks; then comm->dead is set and only the program may end
+ * the job. */
 int lade_agree_all(struct lade_comm *comm, const char *gate, lade_err *err);
 
 int lade_comm_bcast_all(struct lade_comm *comm, void *buf, uint64_t bytes,
@@ -93,7 +96,8 @@ struct lade_gathered {
     char *bytes;     /* NULL on other ranks */
     uint64_t *sizes; /* [size] */
 };
-/* Every rank contributes `bytes` (may differ). Tag TEMP. */
+/* Every rank contributes `bytes` (may differ). Tag TEMP. Rank 0 without memory
+ * for it is an error of all ranks, agreed here. */
 int lade_comm_gather_all(struct lade_comm *comm, struct lade_mem *mem,
                          const void *mine, uint64_t bytes,
                          struct lade_gathered *gathered, const char *gate,
@@ -103,7 +107,8 @@ void lade_gathered_fini(struct lade_gathered *gathered);
 /* A block that goes from rank 0 to the listed ranks (the first of each node)
  * along a binomial tree: ranks[0] == 0. Called by all; ranks not listed keep
  * data NULL. Receivers get it allocated from mem with tag CATALOGUE; the size
- * is known to all on return. */
+ * is known to all on return. One without memory for it is an error of all
+ * ranks, agreed here. */
 struct lade_block {
     struct lade_mem *mem;
     void *data;
@@ -138,8 +143,8 @@ int lade_node_shm_all(struct lade_comm *comm, const struct lade_node *node,
                       const char *gate, lade_err *err);
 /* Publishes a product: the first rank of each node passes its blob (allocated,
  * any tag), everyone else NULL. Afterwards *product points to one read-only
- * copy per node and the private one is freed. With one rank on the node the
- * private blob is kept as it is. *shm is for detaching. */
+ * copy per node and the private one is freed. With one rank on every node the
+ * private blobs are kept as they are. *shm is for detaching. */
 int lade_node_publish_all(struct lade_comm *comm, const struct lade_node *node,
                           void *blob, const void **product,
                           struct lade_shm *shm, const char *gate,

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/roll.h"
 
 struct mail {
     struct mail *next;
@@ -152,7 +152,9 @@ void lade_comm_free(struct lade_comm *comm)
 {
     if (comm == NULL)
         return;
-    if (!comm->dead)
+    if (!comm->dead) {
+        lade_roll_free(comm);
         comm->ops->close(comm->ctx);
+    }
     lade_free(NULL, comm);
 }

@@ -7,29 +7,33 @@
 
 #include "base/checked.h"
 
+#define MOST_RANKS 65536u
+
 int lade_layout_resolve(struct lade_layout *layout, lade_err *err)
 {
-    bool given = layout->tp != 0 || layout->pp != 0 || layout->dp != 0;
+    struct lade_layout full = *layout;
+    bool given = full.tp != 0 || full.pp != 0 || full.dp != 0;
     uint64_t product;
 
     if (!given)
-        layout->tp = layout->world ? layout->world : 1;
-    layout->tp = layout->tp ? layout->tp : 1;
-    layout->pp = layout->pp ? layout->pp : 1;
-    layout->dp = layout->dp ? layout->dp : 1;
-    if (!lade_mul_u64(layout->tp, layout->pp, &product) ||
-        !lade_mul_u64(product, layout->dp, &product) || product > 65536)
+        full.tp = full.world;
+    full.tp = full.tp ? full.tp : 1;
+    full.pp = full.pp ? full.pp : 1;
+    full.dp = full.dp ? full.dp : 1;
+    if (!lade_mul_u64(full.tp, full.pp, &product) ||
+        !lade_mul_u64(product, full.dp, &product) || product > MOST_RANKS)
         return lade_err_set(err, LADE_E_USAGE,
-                            "tp %u * pp %u * dp %u is more than 65536 ranks",
-                            layout->tp, layout->pp, layout->dp);
-    if (layout->world == 0)
-        layout->world = (uint32_t)product;
-    if (product != layout->world)
+                            "tp %u * pp %u * dp %u is more than %u ranks",
+                            full.tp, full.pp, full.dp, MOST_RANKS);
+    if (full.world == 0)
+        full.world = (uint32_t)product;
+    if (product != full.world)
         return lade_err_set(err, LADE_E_USAGE,
                             "tp %u * pp %u * dp %u = %llu, but there are %u "
                             "ranks",
-                            layout->tp, layout->pp, layout->dp,
-                            (unsigned long long)product, layout->world);
+                            full.tp, full.pp, full.dp,
+                            (unsigned long long)product, full.world);
+    *layout = full;
     return LADE_OK;
 }
 

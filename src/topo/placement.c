@@ -54,24 +54,30 @@ void lade_place_owner(const struct lade_placement *place, uint32_t physical,
     }
 }
 
-/* Numbers near `physical` that divide by ep, as "8 or 16 redundant". */
+/* The two numbers of physical experts nearest to `physical` that fit: they
+ * divide by ep and hold every expert. */
+static void sizes_that_fit(const struct lade_placement *place,
+                           uint64_t physical, uint64_t fit[2])
+{
+    uint64_t least = lade_round_up(place->logical, place->ep);
+    uint64_t below = physical / place->ep * place->ep;
+
+    fit[0] = below < least ? least : below;
+    fit[1] = fit[0] + place->ep;
+}
+
 static int does_not_divide(const struct lade_placement *place, lade_err *err)
 {
-    uint32_t ep = place->ep;
-    uint64_t above = lade_round_up(place->physical, ep);
-    uint64_t least = lade_round_up(place->logical, ep);
-    uint64_t below = above >= ep ? above - ep : 0;
+    uint64_t fit[2];
 
-    if (below < least)
-        below = above;
+    sizes_that_fit(place, place->physical, fit);
     return lade_err_set(
         err, LADE_E_USAGE,
         "%u experts and %u redundant ones are %u, which does not divide by "
         "%u expert-parallel ranks; --redundant-experts %llu or %llu fits",
-        place->logical, place->physical - place->logical, place->physical, ep,
-        (unsigned long long)(below - place->logical),
-        (unsigned long long)((below == above ? above + ep : above) -
-                             place->logical));
+        place->logical, place->physical - place->logical, place->physical,
+        place->ep, (unsigned long long)(fit[0] - place->logical),
+        (unsigned long long)(fit[1] - place->logical));
 }
 
 /* The placement that takes effect (round robin has conditions). */
@@ -87,8 +93,10 @@ static void choose_kind(struct lade_placement *place,
         why = "there is one expert-parallel rank";
     else if (groups <= 1)
         why = "the model has one expert group";
-    else if (place->physical != place->logical || layout->expert_map != NULL)
-        why = "experts are redundant";
+    else if (layout->expert_map != NULL)
+        why = "an expert map says where they are";
+    else if (place->physical != place->logical)
+        why = "some experts are redundant";
     else if (layout->dp > 1)
         why = "data parallel ranks exchange tokens by an all-to-all that "
               "needs linear placement";
@@ -112,27 +120,29 @@ static int alloc_map(struct lade_placement *place, lade_err *err)
                                          sizeof(uint32_t), err);
     place->first =
         lade_alloc_array(place->mem, LADE_TAG_CATALOGUE,
-                         (uint64_t)place->map_layers * (place->logical + 1),
+                         place->map_layers * ((uint64_t)place->logical + 1),
                          sizeof(uint32_t), err);
     return place->map && place->by_logical && place->first ? LADE_OK
                                                            : LADE_E_MEMORY;
 }
 
-/* Counting sort of the physical ids by logical expert. */
-static int invert(struct lade_placement *place, lade_err *err)
+/* Counting sort of the physical ids by logical expert; `path` is where the map
+ * came from (the initial one has every expert). */
+static int invert(struct lade_placement *place, const char *path, lade_err *err)
 {
     for (uint32_t list = 0; list < place->map_layers; list++) {
         const uint32_t *map = place->map + (size_t)list * place->physical;
         uint32_t *ids = place->by_logical + (size_t)list * place->physical;
-        uint32_t *first = place->first + (size_t)list * (place->logical + 1);
+        uint32_t *first = place->first + list * ((size_t)place->logical + 1);
         for (uint32_t p = 0; p < place->physical; p++)
             first[map[p] + 1]++;
         for (uint32_t e = 0; e < place->logical; e++) {
             if (first[e + 1] == 0)
                 return lade_err_set(err, LADE_E_USAGE,
-                                    "expert map: list %u: expert %u is on no "
+                                    "%s: list %u (of %u): expert %u is on no "
                                     "rank",
-                                    list, e);
+                                    path ? path : "expert map", list,
+                                    place->map_layers, e);
             first[e + 1] += first[e];
         }
         for (uint32_t p = place->physical; p-- > 0;)
@@ -152,6 +162,18 @@ static void initial_map(struct lade_placement *place)
             p < place->logical ? p : (p - place->logical) % place->logical;
 }
 
+/* ---- explicit map ---- */
+
+/* The number, text or word that stands where an expert should. */
+static void found_text(const cJSON *item, char *out, size_t size)
+{
+    char *text = cJSON_PrintUnformatted(item);
+
+    snprintf(out, size, "%.40s", text ? text : "?");
+    cJSON_free(text);
+}
+
+/* List number `list` is the one of the list-th layer that has experts. */
 static int read_list(struct lade_placement *place, uint32_t list,
                      const cJSON *items, const char *path, lade_err *err)
 {
@@ -161,20 +183,71 @@ static int read_list(struct lade_placement *place, uint32_t list,
         (uint32_t)cJSON_GetArraySize(items) != place->physical)
         return lade_err_set(
             err, LADE_E_USAGE,
-            "%s: list %u has %d experts, but %u physical experts are needed",
-            path, list, cJSON_GetArraySize(items), place->physical);
+            "%s: list %u (of %u) has %d experts, but list 0 has %u; all need "
+            "the same number",
+            path, list, place->map_layers, cJSON_GetArraySize(items),
+            place->physical);
     for (const cJSON *item = items->child; item; item = item->next, p++) {
         uint64_t expert;
         if (!lade_json_u64(item, &expert) || expert >= place->logical) {
             uint32_t rank, slot;
+            char found[48];
             lade_place_owner(place, p, &rank, &slot);
-            return lade_err_set(
-                err, LADE_E_USAGE,
-                "%s: list %u, rank %u, slot %u: not an expert of 0 .. %u", path,
-                list, rank, slot, place->logical - 1);
+            found_text(item, found, sizeof(found));
+            return lade_err_set(err, LADE_E_USAGE,
+                                "%s: list %u (of %u), expert-parallel rank %u, "
+                                "slot %u: %s is not an expert of 0 .. %u",
+                                path, list, place->map_layers, rank, slot,
+                                found, place->logical - 1);
         }
         place->map[(size_t)list * place->physical + p] = (uint32_t)expert;
     }
+    return LADE_OK;
+}
+
+/* The numbers of lists and of experts in each: sets map_layers and physical.
+ * cJSON counts up to INT_MAX, the file's limit is far below. */
+static int measure_map(struct lade_placement *place,
+                       const struct lade_layout *layout, const cJSON *root,
+                       uint32_t moe_layers, lade_err *err)
+{
+    const char *path = layout->expert_map;
+    bool per_layer = cJSON_IsArray(root) && cJSON_IsArray(root->child);
+    const cJSON *list = per_layer ? root->child : root;
+    uint32_t lists = per_layer ? (uint32_t)cJSON_GetArraySize(root) : 1;
+    uint32_t length = (uint32_t)cJSON_GetArraySize(list);
+
+    if (per_layer && lists != moe_layers)
+        return lade_err_set(
+            err, LADE_E_USAGE,
+            "%s: %u lists, but %u layers of the model have experts", path,
+            lists, moe_layers);
+    if (!cJSON_IsArray(list) || length < place->logical)
+        return lade_err_set(
+            err, LADE_E_USAGE,
+            "%s: a list of at least %u experts is needed, found %u", path,
+            place->logical, length);
+    if (layout->redundant != 0 && length != place->physical)
+        return lade_err_set(
+            err, LADE_E_USAGE,
+            "%s: lists of %u experts, but --redundant-experts %u needs %u",
+            path, length, layout->redundant, place->physical);
+    if (length > 2 * EXPERTS_LIMIT)
+        return lade_err_set(err, LADE_E_USAGE,
+                            "%s: lists of %u experts, the limit is %u", path,
+                            length, 2 * EXPERTS_LIMIT);
+    if (length % place->ep != 0) {
+        uint64_t fit[2];
+        sizes_that_fit(place, length, fit);
+        return lade_err_set(
+            err, LADE_E_USAGE,
+            "%s: lists of %u experts do not divide by %u expert-parallel "
+            "ranks; %llu or %llu would",
+            path, length, place->ep, (unsigned long long)fit[0],
+            (unsigned long long)fit[1]);
+    }
+    place->physical = length;
+    place->map_layers = lists;
     return LADE_OK;
 }
 
@@ -182,41 +255,21 @@ static int read_map(struct lade_placement *place,
                     const struct lade_layout *layout, uint32_t moe_layers,
                     lade_err *err)
 {
-    const char *path = layout->expert_map;
     cJSON *root = NULL;
-    int rc = lade_json_read(path, MAP_FILE_LIMIT, &root, err);
+    int rc = lade_json_read(layout->expert_map, MAP_FILE_LIMIT, &root, err);
 
-    if (rc != LADE_OK) {
-        if (err != NULL && err->status == LADE_E_CHECKPOINT)
-            err->status = LADE_E_USAGE;
-        return err ? err->status : rc;
+    if (rc == LADE_E_CHECKPOINT) { /* the file is an option, not a weight */
+        rc = LADE_E_USAGE;
+        if (err != NULL)
+            err->status = rc;
     }
-    bool per_layer = cJSON_IsArray(root) && cJSON_IsArray(root->child);
-    const cJSON *list = per_layer ? root->child : root;
-    uint32_t lists = per_layer ? (uint32_t)cJSON_GetArraySize(root) : 1;
-    if (per_layer && lists != moe_layers)
-        LADE_TRY(lade_err_set(
-            err, LADE_E_USAGE,
-            "%s: %u lists, but %u layers of the model have experts", path,
-            lists, moe_layers));
-    uint32_t length = (uint32_t)cJSON_GetArraySize(list);
-    if (!cJSON_IsArray(list) || length < place->logical)
-        LADE_TRY(lade_err_set(
-            err, LADE_E_USAGE,
-            "%s: a list of at least %u experts is needed, found %u", path,
-            place->logical, length));
-    if (layout->redundant != 0 && length != place->physical)
-        LADE_TRY(lade_err_set(
-            err, LADE_E_USAGE,
-            "%s: lists of %u experts, but --redundant-experts %u needs %u",
-            path, length, layout->redundant, place->physical));
-    place->physical = length;
-    place->map_layers = lists;
-    if (place->physical % place->ep != 0)
-        LADE_TRY(does_not_divide(place, err));
+    if (rc != LADE_OK)
+        return rc;
+    LADE_TRY(measure_map(place, layout, root, moe_layers, err));
     LADE_TRY(alloc_map(place, err));
-    for (uint32_t i = 0; i < lists; i++, list = list->next)
-        LADE_TRY(read_list(place, i, list, path, err));
+    const cJSON *list = cJSON_IsArray(root->child) ? root->child : root;
+    for (uint32_t i = 0; i < place->map_layers; i++, list = list->next)
+        LADE_TRY(read_list(place, i, list, layout->expert_map, err));
 out:
     cJSON_Delete(root);
     return rc;
@@ -263,7 +316,7 @@ int lade_placement_init(struct lade_placement *place,
         LADE_TRY(alloc_map(place, err));
         initial_map(place);
     }
-    LADE_TRY(invert(place, err));
+    LADE_TRY(invert(place, layout->expert_map, err));
 out:
     if (rc != LADE_OK)
         lade_placement_fini(place);

@@ -4,6 +4,7 @@
  */
 #include "unit.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include "read/read.h"
@@ -280,6 +281,120 @@ static void ten_thousand_small_jobs(void **state)
     bench_fini(&b);
 }
 
+/* Ranges of any place and length into one buffer with gaps; what lies between
+ * them stays as it is. */
+static void many_threads_any_range(void **state)
+{
+    enum { COUNT = 400, ROOM = 70000 };
+    unsigned char *to = malloc(COUNT * (size_t)ROOM);
+    struct lade_read_job jobs[COUNT];
+    struct lade_read_done done;
+    struct bench b;
+    uint64_t z = 1;
+
+    (void)state;
+    bench_init(&b);
+    for (int direct = 0; direct < 2; direct++) {
+        void *ctx = open_engine(&b, 6, 24, direct);
+        memset(to, 0xa5, COUNT * (size_t)ROOM);
+        unsigned flying = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            z = z * 6364136223846793005u + 1442695040888963407u;
+            uint64_t length = (z >> 33) % (i % 3 ? 60000 : 600) + 1;
+            uint64_t offset = (z >> 13) % (FILE_BYTES - length + 1);
+            unsigned char *at = to + i * (size_t)ROOM;
+            at += i % 2 ? (offset - (uintptr_t)at) % 4096 : z % 4096;
+            jobs[i] = (struct lade_read_job){offset, length, at, i % 2, i};
+            for (; !lade_read_pread.submit(ctx, &jobs[i]); flying--) {
+                collect(ctx, &done, 1);
+                assert_int_equal(done.status, LADE_OK);
+            }
+            flying++;
+        }
+        for (; flying > 0; flying--)
+            collect(ctx, &done, 1);
+        lade_read_pread.close(ctx);
+        uint64_t at = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint64_t start = (uint64_t)((unsigned char *)jobs[i].to - to);
+            for (; at < start; at++)
+                assert_int_equal(to[at], 0xa5);
+            for (uint64_t k = 0; k < jobs[i].length; k++)
+                assert_int_equal(to[at++], byte_at(i % 2, jobs[i].offset + k));
+        }
+        for (; at < COUNT * (uint64_t)ROOM; at++)
+            assert_int_equal(to[at], 0xa5);
+    }
+    free(to);
+    bench_fini(&b);
+}
+
+/* A file system that does not answer open() holds the thread that asked, not
+ * the caller and not the other threads. */
+static void a_slow_open_holds_nobody_else(void **state)
+{
+    static unsigned char to[2][1000];
+    char path[PATH_MAX];
+    struct lade_read_counts counts;
+    struct lade_read_done done;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b);
+    snprintf(path, sizeof(path), "%.3000s/b", b.folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* open waits for a writer */
+    void *ctx = open_engine(&b, 2, 4, false);
+    struct lade_read_job jobs[] = {{0, 1000, to[0], 1, 0},
+                                   {0, 1000, to[1], 0, 1}};
+    alarm(20);
+    assert_true(lade_read_pread.submit(ctx, &jobs[0]));
+    usleep(50000); /* a thread stands in open() by now */
+    assert_true(lade_read_pread.submit(ctx, &jobs[1]));
+    collect(ctx, &done, 1);
+    assert_int_equal(done.tag, 1);
+    assert_int_equal(done.status, LADE_OK);
+    lade_read_pread.counts(ctx, &counts);
+    assert_int_equal(counts.opens, 1);
+    int writer = open(path, O_WRONLY);
+    collect(ctx, &done, 1);
+    alarm(0);
+    close(writer);
+    assert_int_equal(done.tag, 0);
+    assert_int_equal(done.status, LADE_E_IO);
+    assert_int_equal(done.system_errno, ESPIPE);
+    lade_read_pread.close(ctx);
+    bench_fini(&b);
+}
+
+/* Refused before anything is read, as what it is: too little memory. */
+static void bounce_memory_is_part_of_open(void **state)
+{
+    struct lade_read_options options = {64, 4, true};
+    struct rlimit before, small;
+    lade_err err = LADE_ERR_INIT;
+    unsigned long pages = 0;
+    void *ctx = NULL;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b);
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    small = before;
+    small.rlim_cur = pages * (rlim_t)getpagesize() + (rlim_t)(8u << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    int rc = lade_read_pread.open(&ctx, b.shards, &options, b.mem, NULL, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(rc, LADE_E_MEMORY);
+    assert_non_null(strstr(err.text, "67108864 bytes for staging"));
+    assert_null(ctx);
+    bench_fini(&b);
+}
+
 /* What a failed read becomes: status and words. */
 static void expect_failure(const struct bench *b, bool direct, int status,
                            const char *words)
@@ -319,6 +434,67 @@ static void files_that_changed(void **state)
     bench_fini(&b);
 }
 
+static void a_file_that_may_not_be_read(void **state)
+{
+    char path[PATH_MAX];
+    struct bench b;
+
+    (void)state;
+    if (geteuid() == 0)
+        skip(); /* root may read anything */
+    bench_init(&b);
+    snprintf(path, sizeof(path), "%.3000s/b", b.folder);
+    assert_int_equal(chmod(path, 0), 0);
+    expect_failure(&b, false, LADE_E_IO, "Permission denied");
+    bench_fini(&b);
+}
+
+/* The descriptor under which the engine holds the file. */
+static int descriptor_of(const char *path)
+{
+    char link[64], real[PATH_MAX];
+
+    for (int fd = 3; fd < 256; fd++) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, real, sizeof(real) - 1);
+        if (n > 0 && (size_t)n == strlen(path) &&
+            memcmp(real, path, (size_t)n) == 0)
+            return fd;
+    }
+    return -1;
+}
+
+/* A handle that goes bad in the middle (as ESTALE does): all of the line. */
+static void a_handle_that_goes_bad(void **state)
+{
+    static unsigned char to[1000];
+    char path[PATH_MAX];
+    struct lade_read_job job = {4096, 1000, to, 1, 5};
+    struct lade_read_done done;
+    lade_err err = LADE_ERR_INIT;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b);
+    snprintf(path, sizeof(path), "%.3000s/b", b.folder);
+    void *ctx = open_engine(&b, 1, 1, false);
+    assert_true(lade_read_pread.submit(ctx, &job));
+    collect(ctx, &done, 1);
+    assert_int_equal(done.status, LADE_OK);
+    int none = open("/dev/null", O_WRONLY), held = descriptor_of(path);
+    assert_true(held >= 0);
+    assert_int_equal(dup2(none, held), held);
+    close(none);
+    assert_true(lade_read_pread.submit(ctx, &job));
+    collect(ctx, &done, 1);
+    lade_read_error(b.shards, &job, &done, "norm.weight", &err);
+    assert_int_equal(err.status, LADE_E_IO);
+    assert_string_equal(err.text, "b at 4096: wanted 1000 bytes, got 0: Bad "
+                                  "file descriptor (tensor norm.weight)");
+    lade_read_pread.close(ctx);
+    bench_fini(&b);
+}
+
 static void direct_is_a_reasoned_choice(void **state)
 {
     struct lade_read_choice choice;
@@ -342,6 +518,34 @@ static void direct_is_a_reasoned_choice(void **state)
     assert_int_equal(
         lade_read_direct_wanted(b.shards, "perhaps", &choice, &err),
         LADE_E_USAGE);
+    bench_fini(&b);
+}
+
+/* Out of the cache the same files are read directly, where the file system says
+ * that it can. */
+static void what_is_not_cached_is_read_directly(void **state)
+{
+    const char *names[] = {"a", "b"};
+    struct lade_read_choice choice;
+    lade_err err = LADE_ERR_INIT;
+    char path[PATH_MAX];
+    struct bench b;
+
+    (void)state;
+    bench_init(&b);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%.3000s/%s", b.folder, names[i]);
+        int fd = open(path, O_RDONLY);
+        assert_true(fd >= 0);
+        assert_int_equal(fsync(fd), 0);
+        assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+        close(fd);
+    }
+    assert_int_equal(lade_read_direct_wanted(b.shards, "auto", &choice, &err),
+                     LADE_OK);
+    bool offered = strstr(choice.reason, "does not offer") == NULL;
+    assert_int_equal(choice.direct, offered);
+    assert_int_equal(choice.opens, offered ? 2 : 1);
     bench_fini(&b);
 }
 
@@ -399,8 +603,14 @@ int main(void)
         cmocka_unit_test(depth_bounds_what_flies),
         cmocka_unit_test(discarded_jobs_come_back),
         cmocka_unit_test(ten_thousand_small_jobs),
+        cmocka_unit_test(many_threads_any_range),
+        cmocka_unit_test(a_slow_open_holds_nobody_else),
+        cmocka_unit_test(bounce_memory_is_part_of_open),
         cmocka_unit_test(files_that_changed),
+        cmocka_unit_test(a_file_that_may_not_be_read),
+        cmocka_unit_test(a_handle_that_goes_bad),
         cmocka_unit_test(direct_is_a_reasoned_choice),
+        cmocka_unit_test(what_is_not_cached_is_read_directly),
         cmocka_unit_test(null_engine_reads_nothing),
         cmocka_unit_test(engines_by_name),
     };

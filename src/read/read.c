@@ -48,13 +48,15 @@ static bool offers_direct(int fd)
 #endif
 }
 
-/* Is the byte in the page cache? A read that may not wait tells. */
+/* Is the byte in the page cache? A read that would have to wait says EAGAIN;
+ * any other answer is no reason to bypass the cache. */
 static bool is_cached(int fd, uint64_t offset)
 {
     char byte;
     struct iovec to = {&byte, 1};
 
-    return preadv2(fd, &to, 1, (off_t)offset, RWF_NOWAIT) == 1;
+    return preadv2(fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 ||
+           errno != EAGAIN;
 }
 
 /* Looks at places spread over all files. Returns how many are cached, of

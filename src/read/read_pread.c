@@ -22,10 +22,17 @@
 #define BOUNCE LADE_READ_BOUNCE
 #define UNIT 4096u /* alignment of direct I/O where the kernel does not say */
 
-struct file {
+struct handle {
     int fd, direct_fd; /* -1: not open */
     bool refused;      /* no direct I/O here */
     uint32_t unit;     /* alignment of direct I/O */
+};
+
+/* A lock of its own: an open() that takes long must hold neither the caller,
+ * who also answers other ranks, nor threads that read other files. */
+struct file {
+    pthread_mutex_t lock;
+    struct handle handle;
 };
 
 struct engine {
@@ -38,7 +45,9 @@ struct engine {
     struct lade_read_job *queue; /* [depth] */
     struct lade_read_done *done; /* [depth] */
     unsigned queue_first, queued, done_first, done_count, flying;
-    struct file *files; /* [shards] */
+    struct file *files;     /* [shards] */
+    unsigned char *bounces; /* [threads][BOUNCE]; NULL without direct I/O */
+    unsigned working;       /* threads that have taken their part of it */
     struct lade_read_counts counts;
     pthread_t *threads;
     unsigned started;
@@ -90,44 +99,45 @@ static int open_file(struct engine *engine, uint32_t shard, int flags)
     return open(path, O_RDONLY | O_CLOEXEC | flags);
 }
 
-/* Opens what is needed, once for all threads. Returns errno or 0. */
-static int get_file(struct engine *engine, uint32_t shard, struct file *file)
+static void open_direct(struct worker *w, uint32_t shard, struct handle *handle)
 {
+    handle->unit = direct_unit(handle->fd);
+    if (handle->unit <= BOUNCE)
+        handle->direct_fd = open_file(w->engine, shard, O_DIRECT);
+    handle->refused = handle->direct_fd < 0;
+    w->counts.fallbacks += handle->refused;
+    w->counts.opens += !handle->refused;
+}
+
+/* Opens what is needed, once for all threads. Returns errno or 0. */
+static int get_file(struct worker *w, uint32_t shard, struct handle *handle)
+{
+    struct file *file = &w->engine->files[shard];
+    struct handle *known = &file->handle;
     int error = 0;
 
-    pthread_mutex_lock(&engine->lock);
-    struct file *known = &engine->files[shard];
+    pthread_mutex_lock(&file->lock);
     if (known->fd < 0) {
-        known->fd = open_file(engine, shard, 0);
-        if (known->fd < 0)
-            error = errno;
-        else
-            engine->counts.opens++;
+        known->fd = open_file(w->engine, shard, 0);
+        error = known->fd < 0 ? errno : 0;
+        w->counts.opens += error == 0;
     }
-    if (error == 0 && engine->options.direct && known->direct_fd < 0 &&
-        !known->refused) {
-        known->unit = direct_unit(known->fd);
-        if (known->unit <= BOUNCE)
-            known->direct_fd = open_file(engine, shard, O_DIRECT);
-        if (known->direct_fd < 0) {
-            known->refused = true;
-            engine->counts.fallbacks++;
-        } else {
-            engine->counts.opens++;
-        }
-    }
-    *file = *known;
-    pthread_mutex_unlock(&engine->lock);
+    if (error == 0 && w->engine->options.direct && known->direct_fd < 0 &&
+        !known->refused)
+        open_direct(w, shard, known);
+    *handle = *known;
+    pthread_mutex_unlock(&file->lock);
     return error;
 }
 
-static void refuse_direct(struct engine *engine, uint32_t shard)
+static void refuse_direct(struct worker *w, uint32_t shard)
 {
-    pthread_mutex_lock(&engine->lock);
-    if (!engine->files[shard].refused)
-        engine->counts.fallbacks++;
-    engine->files[shard].refused = true;
-    pthread_mutex_unlock(&engine->lock);
+    struct file *file = &w->engine->files[shard];
+
+    pthread_mutex_lock(&file->lock);
+    w->counts.fallbacks += !file->handle.refused;
+    file->handle.refused = true;
+    pthread_mutex_unlock(&file->lock);
 }
 
 /* ---- one job ---- */
@@ -180,7 +190,7 @@ static int read_buffered(struct worker *w, int fd, uint64_t offset,
 }
 
 /* Whole blocks around [offset, offset + length) through the bounce buffer. */
-static int read_bounced(struct worker *w, const struct file *file,
+static int read_bounced(struct worker *w, const struct handle *file,
                         uint64_t file_size, uint64_t offset, uint64_t length,
                         char *to)
 {
@@ -208,7 +218,7 @@ static int read_bounced(struct worker *w, const struct file *file,
     return rc;
 }
 
-static int read_direct(struct worker *w, const struct file *file,
+static int read_direct(struct worker *w, const struct handle *file,
                        uint64_t file_size, const struct lade_read_job *job)
 {
     uint64_t unit = file->unit, offset = job->offset, length = job->length;
@@ -240,8 +250,8 @@ static void run_job(struct worker *w, const struct lade_read_job *job)
 {
     struct engine *engine = w->engine;
     uint64_t size = shard_of(engine, job->shard)->size;
-    struct file file;
-    int error = get_file(engine, job->shard, &file);
+    struct handle file;
+    int error = get_file(w, job->shard, &file);
 
     w->result = (struct lade_read_done){.tag = job->tag};
     if (error != 0) {
@@ -252,7 +262,7 @@ static void run_job(struct worker *w, const struct lade_read_job *job)
         if (read_direct(w, &file, size, job) != LADE_E_IO ||
             w->result.system_errno != EINVAL)
             return;
-        refuse_direct(engine, job->shard); /* this file system says no */
+        refuse_direct(w, job->shard); /* this file system says no */
         w->result = (struct lade_read_done){.tag = job->tag};
     }
     read_buffered(w, file.fd, job->offset, job->length, job->to);
@@ -267,6 +277,8 @@ static void add_counts(struct lade_read_counts *to,
     to->align_bytes += from->align_bytes;
     to->copied_bytes += from->copied_bytes;
     to->requests += from->requests;
+    to->opens += from->opens;
+    to->fallbacks += from->fallbacks;
     to->busy_ns += from->busy_ns;
 }
 
@@ -292,18 +304,14 @@ static void *work(void *arg)
     struct worker w = {.engine = engine};
     struct lade_read_job job;
 
-    if (engine->options.direct)
-        w.bounce =
-            lade_pages_alloc(engine->mem, LADE_TAG_STAGING, BOUNCE, NULL);
+    pthread_mutex_lock(&engine->lock);
+    if (engine->bounces != NULL)
+        w.bounce = engine->bounces + engine->working++ * BOUNCE;
+    pthread_mutex_unlock(&engine->lock);
     while (next_job(engine, &job)) {
         uint64_t start = lade_now_ns();
         w.counts = (struct lade_read_counts){0};
-        if (engine->options.direct && w.bounce == NULL) {
-            w.result = (struct lade_read_done){.tag = job.tag};
-            failed(&w, LADE_E_IO, ENOMEM, job.offset, 0);
-        } else {
-            run_job(&w, &job);
-        }
+        run_job(&w, &job);
         uint64_t end = lade_now_ns();
         w.counts.busy_ns = end - start;
         lade_trace_span(engine->trace, "read", start, end, job.length);
@@ -314,8 +322,20 @@ static void *work(void *arg)
         pthread_cond_signal(&engine->finished);
         pthread_mutex_unlock(&engine->lock);
     }
-    lade_pages_free(engine->mem, LADE_TAG_STAGING, w.bounce, BOUNCE);
     return NULL;
+}
+
+static void free_engine(struct engine *engine)
+{
+    struct lade_mem *mem = engine->mem;
+
+    lade_pages_free(mem, LADE_TAG_STAGING, engine->bounces,
+                    engine->options.threads * BOUNCE);
+    lade_free(mem, engine->queue);
+    lade_free(mem, engine->done);
+    lade_free(mem, engine->files);
+    lade_free(mem, engine->threads);
+    lade_free(mem, engine);
 }
 
 static void pread_close(void *ctx)
@@ -329,19 +349,17 @@ static void pread_close(void *ctx)
     for (unsigned i = 0; i < engine->started; i++)
         pthread_join(engine->threads[i], NULL);
     for (uint64_t i = 0; i < engine->shards->shards.count; i++) {
-        if (engine->files[i].fd >= 0)
-            close(engine->files[i].fd);
-        if (engine->files[i].direct_fd >= 0)
-            close(engine->files[i].direct_fd);
+        struct file *file = &engine->files[i];
+        if (file->handle.fd >= 0)
+            close(file->handle.fd);
+        if (file->handle.direct_fd >= 0)
+            close(file->handle.direct_fd);
+        pthread_mutex_destroy(&file->lock);
     }
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->finished);
     pthread_mutex_destroy(&engine->lock);
-    lade_free(engine->mem, engine->queue);
-    lade_free(engine->mem, engine->done);
-    lade_free(engine->mem, engine->files);
-    lade_free(engine->mem, engine->threads);
-    lade_free(engine->mem, engine);
+    free_engine(engine);
 }
 
 static int start(struct engine *engine, lade_err *err)
@@ -354,8 +372,10 @@ static int start(struct engine *engine, lade_err *err)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    for (uint64_t i = 0; i < engine->shards->shards.count; i++)
-        engine->files[i] = (struct file){.fd = -1, .direct_fd = -1};
+    for (uint64_t i = 0; i < engine->shards->shards.count; i++) {
+        engine->files[i].handle = (struct handle){.fd = -1, .direct_fd = -1};
+        pthread_mutex_init(&engine->files[i].lock, NULL);
+    }
     for (; engine->started < engine->options.threads; engine->started++) {
         int error = pthread_create(&engine->threads[engine->started], NULL,
                                    work, engine);
@@ -391,12 +411,12 @@ static int pread_open(void **ctx, const struct lade_shards *shards,
                                      sizeof(*engine->files), err);
     engine->threads = lade_alloc_array(mem, LADE_TAG_TEMP, options->threads,
                                        sizeof(*engine->threads), err);
-    if (!engine->queue || !engine->done || !engine->files || !engine->threads) {
-        lade_free(mem, engine->queue);
-        lade_free(mem, engine->done);
-        lade_free(mem, engine->files);
-        lade_free(mem, engine->threads);
-        lade_free(mem, engine);
+    if (options->direct)
+        engine->bounces = lade_pages_alloc(mem, LADE_TAG_STAGING,
+                                           options->threads * BOUNCE, err);
+    if (!engine->queue || !engine->done || !engine->files || !engine->threads ||
+        (options->direct && !engine->bounces)) {
+        free_engine(engine);
         return LADE_E_MEMORY;
     }
     int rc = start(engine, err);

@@ -77,7 +77,7 @@ int lade_comm_wait(struct lade_comm *comm, struct lade_request *req,
         return rc;
     comm->dead = true;
     return lade_err_set(err, LADE_E_TIMEOUT,
-                        "%s: %.0f s without an answer (--timeout)", gate,
+                        "%s: %g s without an answer (--timeout)", gate,
                         comm->timeout_s);
 }
 
@@ -90,10 +90,10 @@ static int lost(struct lade_comm *comm, const char *missing, const char *gate,
     comm->dead = true;
     if (missing[0])
         return lade_err_set(err, LADE_E_TIMEOUT,
-                            "%s: no word from rank %s for %.0f s (--timeout)",
+                            "%s: no word from rank %s for %g s (--timeout)",
                             gate, missing, comm->timeout_s);
     return lade_err_set(err, LADE_E_TIMEOUT,
-                        "%s: %.0f s without an answer from all ranks "
+                        "%s: %g s without an answer from all ranks "
                         "(--timeout)",
                         gate, comm->timeout_s);
 }

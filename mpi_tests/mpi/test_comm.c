@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/blob.h"
+#include "base/clock.h"
 #include "base/shm.h"
 #include "comm/comm.h"
 #include "lade_mpi.h"
@@ -36,6 +37,21 @@ static void nobody_fails(struct lade_comm *comm)
 
     CHECK(lade_agree_all(comm, "gate", &err) == LADE_OK);
     CHECK(err.status == LADE_OK && err.text[0] == 0);
+}
+
+/* Long waits make ranks listen for a roll call that never comes; what listens
+ * is kept over agreements and taken back by lade_comm_free. */
+static void slow_agreements(struct lade_comm *comm)
+{
+    lade_err err = LADE_ERR_INIT;
+
+    for (int slow = 0; slow < 2; slow++) { /* rank 0 waits, then the others */
+        if (comm->rank == (slow == 0 ? comm->size - 1 : 0))
+            lade_sleep_us(300000);
+        CHECK(lade_agree_all(comm, "slow", &err) == LADE_OK);
+    }
+    CHECK(comm->size == 1 || comm->roll != NULL);
+    CHECK(!comm->dead);
 }
 
 /* Ranks `a` and `b` fail with these statuses; `winner`'s error is everyone's.
@@ -269,6 +285,7 @@ int main(int argc, char **argv)
         return 1;
     comm->timeout_s = 50;
     nobody_fails(comm);
+    slow_agreements(comm);
     faults(comm);
     broadcast(comm);
     gather(comm);

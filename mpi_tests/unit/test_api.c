@@ -223,7 +223,7 @@ static void test_interrupt(void **state)
     options.interrupt = &flag;
     assert_int_equal(lade_open_all(&session, model, &options, NULL, &err),
                      LADE_E_TERMINATED);
-    assert_string_equal(err.text, "stopped by a signal");
+    assert_string_equal(err.text, "stopped by SIGTERM");
     lade_close(session);
 }
 

@@ -14,9 +14,11 @@ _HEAD = re.compile(r"([A-Za-z_]\w*)\s*\(")
 def files(*suffixes, under="."):
     """All files of the tree with these suffixes, sorted, as paths from ROOT."""
     found = []
+    # a build folder may have any name
+    skip = SKIP | {cache.parent.name for cache in ROOT.glob("*/CMakeCache.txt")}
     for path in (ROOT / under).rglob("*"):
         name = path.relative_to(ROOT)
-        if path.suffix in suffixes and not SKIP & set(name.parts):
+        if path.suffix in suffixes and path.is_file() and not skip & set(name.parts):
             found.append(name)
     return sorted(found)
 

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/option.h"
 
 #define COMPARED 4000u
@@ -64,11 +65,12 @@ const char *lade_hint_nearest(const char *name, uint64_t count,
                               void *ctx)
 {
     const char *best = NULL;
-    unsigned least = search(name, count, get, ctx, true, &best);
+    unsigned far = (unsigned)lade_min_u64(strlen(name) / 2, 254);
 
-    if (best == NULL)
-        least = search(name, count, get, ctx, false, &best);
-    return best != NULL && least <= strlen(name) / 2 ? best : NULL;
+    if (search(name, count, get, ctx, true, &best) <= far)
+        return best;
+    best = NULL;
+    return search(name, count, get, ctx, false, &best) <= far ? best : NULL;
 }
 
 bool lade_hint_is_quantised(const char *name)
@@ -84,6 +86,7 @@ bool lade_hint_is_quantised(const char *name)
                                        "weight_shape",
                                        "weight_global_scale",
                                        "g_idx",
+                                       ".absmax",
                                        "_blocks",
                                        "weight_zero_point",
                                        "input_global_scale",

@@ -16,7 +16,9 @@ struct lade_mapper {
     struct {
         regex_t regex;
         bool ready;
-    } * compiled; /* per rule */
+    } * compiled;    /* per rule */
+    uint32_t *order; /* rules in the order in which they apply */
+    uint32_t rules;  /* how many */
 };
 
 int lade_mapper_init(struct lade_mapper *mapper, const struct lade_shell *shell,

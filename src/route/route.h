@@ -55,7 +55,8 @@ struct lade_routes {
  * found), for an unknown one (names it, its file, how many there are, the
  * nearest expected name), for a wrong shape (both whole shapes) or a dtype that
  * cannot be converted. Not strict: missing and unknown become warnings and
- * counts. */
+ * counts, unless no row at all fits. *routes is set only on success; freed with
+ * lade_free. */
 int lade_route_build(const struct lade_shards *shards,
                      const struct lade_catalogue *catalogue,
                      const struct lade_shell *shell, bool strict,

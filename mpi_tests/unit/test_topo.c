@@ -4,6 +4,8 @@
  */
 #include "unit.h"
 
+#include "scarce.h"
+
 #include "base/json.h"
 #include "base/log.h"
 #include "topo/topo.h"
@@ -602,6 +604,82 @@ static void test_sets(void **state)
     lade_sets_fini(&sets);
 }
 
+/* ---- memory runs out ---- */
+
+/* The allocation that fails is the first, the second, ... the last. */
+static void fails_clean(const struct lade_layout *layout)
+{
+    struct lade_placement place;
+    lade_err err = LADE_ERR_INIT;
+    uint64_t n = 0;
+    int rc;
+
+    for (;; n++) {
+        scarce_left = n;
+        rc = lade_placement_init(&place, layout, 4, 1, 2, mem, &err);
+        scarce_left = UINT64_MAX;
+        if (rc == LADE_OK)
+            break;
+        unit_failed(rc, &err, LADE_E_MEMORY, "cannot allocate");
+        assert_int_equal(scarce_booked(mem), 0);
+        lade_placement_fini(&place); /* harmless */
+    }
+    assert_true(n >= 3); /* map, its inverse, where each expert begins */
+    check_inverse(&place);
+    lade_placement_fini(&place);
+    assert_int_equal(scarce_booked(mem), 0);
+}
+
+static void test_placement_without_memory(void **state)
+{
+    struct lade_layout l = layout_of(2, 1, true);
+    char path[PATH_MAX + 16];
+
+    (void)state;
+    l.redundant = 2;
+    fails_clean(&l);
+    snprintf(path, sizeof path, "%s/two.json", folder);
+    unit_write(folder, "two.json", "[[0,1,2,3,0,1],[3,2,1,0,2,2]]", 29);
+    l.expert_map = path;
+    fails_clean(&l);
+}
+
+/* A set that could not be added is added when there is memory again. */
+static void test_sets_without_memory(void **state)
+{
+    struct lade_sets sets;
+    lade_err err = LADE_ERR_INIT;
+    uint32_t index, failed = 0;
+
+    (void)state;
+    scarce_left = 0;
+    unit_failed(lade_sets_init(&sets, 64, mem, &err), &err, LADE_E_MEMORY,
+                "cannot allocate");
+    scarce_left = UINT64_MAX;
+    lade_sets_fini(&sets);
+    assert_int_equal(scarce_booked(mem), 0);
+    assert_int_equal(lade_sets_init(&sets, 64, mem, &err), LADE_OK);
+    for (uint64_t bits = 1; bits <= 500; bits++) {
+        scarce_left = 0;
+        int rc = lade_sets_add(&sets, &bits, &index, &err);
+        scarce_left = UINT64_MAX;
+        if (rc != LADE_OK) {
+            unit_failed(rc, &err, LADE_E_MEMORY, "cannot allocate");
+            failed++;
+            assert_int_equal(lade_sets_add(&sets, &bits, &index, &err),
+                             LADE_OK);
+        }
+        assert_int_equal(index, bits - 1);
+    }
+    assert_true(failed >= 3);
+    for (uint64_t bits = 1; bits <= 500; bits++) {
+        assert_int_equal(lade_sets_add(&sets, &bits, &index, &err), LADE_OK);
+        assert_int_equal(index, bits - 1);
+    }
+    lade_sets_fini(&sets);
+    assert_int_equal(scarce_booked(mem), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,6 +696,8 @@ int main(void)
         cmocka_unit_test(test_map_refused),
         cmocka_unit_test(test_map_needs),
         cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_placement_without_memory),
+        cmocka_unit_test(test_sets_without_memory),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

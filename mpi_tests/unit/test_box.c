@@ -381,6 +381,149 @@ static void experts_share_no_slot(void **state)
     nothing_left();
 }
 
+/* Without --ep each expert is cut by dp * tp, not by tp. */
+static void experts_are_cut_by_all(void **state)
+{
+    const cJSON *vector = get(vectors, "experts")->child;
+    struct lade_layout layout = {.world = 4, .tp = 2, .pp = 1, .dp = 2};
+    struct lade_shell *shell = NULL;
+    lade_err err = LADE_ERR_INIT;
+    struct lade_box box;
+
+    (void)state; /* inter 8, hidden 6: two rows of gate for each of four */
+    assert_int_equal(build(vector, &layout, &shell, &err), LADE_OK);
+    const struct lade_shell_part *part =
+        LADE_ITEMS(shell, parts, struct lade_shell_part);
+    for (uint32_t r = 0; r < 4; r++) {
+        struct lade_coords at = lade_coords_of(&layout, r);
+        assert_true(lade_box_of(shell, &part[0], &at, 0, &box));
+        assert_int_equal(box.src, r * 2 * 6);
+        assert_int_equal(box.run * box.runs, 2 * 6);
+        assert_true(lade_box_of(shell, &part[2], &at, 0, &box));
+        assert_int_equal(box.src, r * 2);
+        assert_int_equal(box.runs, 6);
+    }
+    lade_free(mem, shell);
+    nothing_left();
+}
+
+/* ---- by hand ---- */
+
+/* The first part and parameter of the bench as they are now, packed. */
+static bool first_box(struct bench *b, const struct lade_coords *at,
+                      struct lade_box *box)
+{
+    bench_pack(b);
+    return lade_box_of(b->shell,
+                       LADE_ITEMS(b->shell, parts, struct lade_shell_part), at,
+                       0, box);
+}
+
+static uint32_t first_slots(struct bench *b, const struct lade_placement *place,
+                            uint32_t expert, const struct lade_coords *at,
+                            uint32_t slots[3])
+{
+    bench_pack(b);
+    return lade_box_slots(b->shell, place,
+                          LADE_ITEMS(b->shell, parts, struct lade_shell_part),
+                          expert, at, slots, 3);
+}
+
+/* A second part that begins at `base` of its tensor; along dim `cut` it has
+ * four elements, two on each of two ranks. */
+static void a_part_of_a_fused_tensor(void **state)
+{
+    struct lade_layout layout = {.world = 2, .tp = 2, .pp = 1, .dp = 1};
+    struct lade_coords at = lade_coords_of(&layout, 1);
+    struct lade_shell_part *part;
+    struct lade_box box;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b);
+    bench_param(&b, "rows", LADE_DTYPE_BF16);
+    part = bench_part(&b, "rows", 9, 3);
+    *part = (struct lade_shell_part){.name = part->name,
+                                     .ndim = 2,
+                                     .shape = {9, 3},
+                                     .axis = LADE_AXIS_TP,
+                                     .copies = 1,
+                                     .base = 5,
+                                     .extent = 4,
+                                     .piece = 2,
+                                     .start = 3};
+    struct lade_shell_param *param =
+        LADE_VEC_AT(&b.params, struct lade_shell_param, 0);
+    param->ndim = 2;
+    param->shape[0] = 5;
+    param->shape[1] = 3;
+    assert_true(first_box(&b, &at, &box));
+    assert_int_equal(box.src, (5 + 2) * 3);
+    assert_int_equal(box.dst, 3 * 3);
+    assert_int_equal(box.runs * box.run, 2 * 3);
+    /* the last piece reaches beyond the part: what is there is taken */
+    part->extent = 3;
+    assert_true(first_box(&b, &at, &box));
+    assert_int_equal(box.runs * box.run, 1 * 3);
+    part->extent = 2;
+    assert_false(first_box(&b, &at, &box));
+    /* columns: [3,9] on disk, [3,5] on the rank */
+    part->extent = 4;
+    part->cut = 1;
+    part->shape[0] = 3;
+    part->shape[1] = 9;
+    param->shape[0] = 3;
+    param->shape[1] = 5;
+    assert_true(first_box(&b, &at, &box));
+    assert_int_equal(box.src, 5 + 2);
+    assert_int_equal(box.dst, 3);
+    assert_int_equal(box.runs, 3);
+    assert_int_equal(box.run, 2);
+    assert_int_equal(box.src_step, 9);
+    assert_int_equal(box.dst_step, 5);
+    bench_free(&b);
+}
+
+/* Each layer has its own list: the parameter says which. */
+static void each_layer_has_its_list(void **state)
+{
+    struct lade_layout layout = {
+        .world = 2, .tp = 2, .pp = 1, .dp = 1, .ep = true};
+    struct lade_coords at = lade_coords_of(&layout, 1);
+    struct lade_placement place;
+    lade_err err = LADE_ERR_INIT;
+    char path[PATH_MAX];
+    uint32_t slots[3];
+    struct bench b;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%.3000s/layers.json", folder);
+    unit_write(folder, "layers.json", "[[0,1,0,0],[1,0,1,1]]", 21);
+    layout.expert_map = path;
+    assert_int_equal(lade_placement_init(&place, &layout, 2, 1, 2, mem, &err),
+                     LADE_OK);
+    bench_init(&b);
+    bench_param(&b, "w13", LADE_DTYPE_BF16);
+    bench_part(&b, "x.{e}", 2, 4)->experts = 2;
+    struct lade_shell_param *param =
+        LADE_VEC_AT(&b.params, struct lade_shell_param, 0);
+    param->flags = LADE_PARAM_EXPERTS;
+    assert_int_equal(first_slots(&b, &place, 0, &at, slots),
+                     2); /* one expert may be twice on a rank */
+    assert_int_equal(slots[0], 0);
+    assert_int_equal(slots[1], 1);
+    assert_int_equal(first_slots(&b, &place, 1, &at, slots), 0);
+    param->moe_layer = 1;
+    assert_int_equal(first_slots(&b, &place, 0, &at, slots), 0);
+    assert_int_equal(first_slots(&b, &place, 1, &at, slots), 2);
+    param->flags = 0; /* no experts: one slot on every rank */
+    assert_int_equal(first_slots(&b, &place, 0, &at, slots), 1);
+    assert_int_equal(slots[0], 0);
+    bench_free(&b);
+    lade_placement_fini(&place);
+    nothing_left();
+}
+
 /* ---- tensors of another size ---- */
 
 /* The engine takes what is too long, and fails in a slice where it is too
@@ -430,6 +573,9 @@ int main(void)
         cmocka_unit_test(equals_the_engine),
         cmocka_unit_test(experts_equal_the_engine),
         cmocka_unit_test(experts_share_no_slot),
+        cmocka_unit_test(experts_are_cut_by_all),
+        cmocka_unit_test(a_part_of_a_fused_tensor),
+        cmocka_unit_test(each_layer_has_its_list),
         cmocka_unit_test(wrong_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -490,6 +490,24 @@ static void test_hints(void **state)
     assert_null(lade_hint_nearest("model.norm.weight", 0, nth, all));
 }
 
+static const char *counted(void *ctx, uint64_t i)
+{
+    (void)i;
+    ++*(uint64_t *)ctx;
+    return "model.layers.1.mlp.up_proj.weight";
+}
+
+/* Whatever the number of names, a few thousand are compared. */
+static void test_hints_are_bounded(void **state)
+{
+    uint64_t calls = 0;
+
+    (void)state;
+    assert_null(
+        lade_hint_nearest("layers.1.x", UINT64_C(1) << 24, counted, &calls));
+    assert_true(calls > 1000 && calls < 20000);
+}
+
 /* ---- not strict ---- */
 
 static void test_lenient(void **state)
@@ -708,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_is_quantised),
         cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_hints_are_bounded),
         cmocka_unit_test(test_lenient),
         cmocka_unit_test(test_lenient_has_limits),
         cmocka_unit_test(test_shapes),

@@ -1,6 +1,7 @@
 /*
  * Words for the person who reads the error: what a name was probably meant to
- * be. Costs are bounded whatever the number of names.
+ * be. Each name is looked at once or twice; how many are compared letter by
+ * letter is bounded.
  */
 #ifndef LADE_ROUTE_HINTS_H
 #define LADE_ROUTE_HINTS_H
